@@ -10,6 +10,7 @@ where every reading leads to the same rule and is allowed, and is refused otherw
 from __future__ import annotations
 
 import re
+from binascii import unhexlify
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
@@ -79,3 +80,26 @@ def _changed(path: bytes, changes: list[_Change] | tuple[_Change, ...]) -> bytes
     for change in changes:
         path = change(path)
     return without_dots(path) if b"/." in path else path
+
+
+_ESCAPES: Final = 3
+"""So often escapes of escapes are resolved."""
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})").sub
+_SLASHES_OF_ANY_KIND = re.compile(rb"[/\\]+").sub
+_ENDS_OF_NAMES = re.compile(rb"(?<![ .\x00-\x1f])[ .\x00-\x1f]++(?=/|\Z)").sub
+_BEHIND_PATHS = re.compile(rb"[?#].*", re.DOTALL).sub
+_MAY_BE_READ_OTHERWISE = re.compile(rb"[^a-z0-9_:/.-]|/[/.]|[/.]\Z|\./").search
+
+
+def leniently_read(path: bytes) -> bytes:
+    """A path, or the end of one, as the most lenient of origins takes it: without escapes, parameters, slashes in a row
+    and one at the end, dots and spaces at the end of names, what stands behind an escaped `?` or `#`; in lower case.
+
+    What is decided by the names of an API at the end of a path (`llm/routes`) has to be the same for it."""
+    if _MAY_BE_READ_OTHERWISE(path) is None:
+        return path
+    for _ in range(_ESCAPES):
+        path = _ESCAPE(lambda found: unhexlify(found[1]), path)
+    path = _PARAMETERS(b"", _BEHIND_PATHS(b"", path).lower())
+    path = _changed(_SLASHES_OF_ANY_KIND(b"/", path), ())
+    return _SLASHES(b"/", _ENDS_OF_NAMES(b"", path)).rstrip(b"/")

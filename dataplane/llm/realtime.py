@@ -24,10 +24,12 @@ _SECRETS: Final = re.compile(rb"openai-(?:insecure-api-key|organization|project)
 
 def model_of(query: bytes) -> str | None:
     """The model that is asked for. Raises `Malformed` where readers would differ in which that is."""
-    found = [value for name, value in _pairs(query) if name == MODEL]
+    found = [(name, value) for name, value in _pairs(query) if name.casefold() == MODEL]
     if len(found) > 1:
         raise Malformed(MODEL, "stands in the query more than once")
-    return found[0] if found else None
+    if found and found[0][0] != MODEL:
+        raise Malformed(MODEL, f"is written as {found[0][0]}")
+    return found[0][1] if found else None
 
 
 def with_model(query: bytes, model: str) -> bytes:

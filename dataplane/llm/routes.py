@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from dataplane.http.spellings import leniently_read
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -69,23 +71,30 @@ def detected(path: bytes) -> Format:
     return next((form for end, form in ENDS.items() if path.endswith(end)), Format.COMPLETIONS)
 
 
+_Rows = tuple[tuple[bytes, RouteType], ...]
+
+
 class Routes:
     """The table of a policy: the longest suffix that the path ends with, `*` last, Completions where none does."""
 
-    __slots__ = ("_fallback", "_suffixes")
+    __slots__ = ("_fallback", "_lenient", "_suffixes")
 
     def __init__(self, rows: Iterable[tuple[str, RouteType]] = ()) -> None:
         found = dict(rows)
         self._fallback: RouteType = found.pop(ANY, Format.COMPLETIONS)
         ordered = sorted(found.items(), key=_longest_first)
-        self._suffixes: tuple[tuple[bytes, RouteType], ...] = tuple((end.encode(), row) for end, row in ordered)
+        self._suffixes: _Rows = tuple((end.encode(), row) for end, row in ordered)
+        self._lenient: _Rows = tuple((read, row) for end, row in self._suffixes if (read := leniently_read(end)))
 
     def of(self, path: bytes) -> RouteType:
         """`path`: without its query."""
-        for suffix, found in self._suffixes:
-            if path.endswith(suffix):
-                return found
-        return self._fallback
+        return next((row for end, row in self._suffixes if path.endswith(end)), self._fallback)
+
+    def is_clear(self, path: bytes) -> bool:
+        """Whether a provider that reads paths leniently takes it for the same row: `/chat/completions/` that passed as
+        it is, unread, would be answered as `/chat/completions`. `path`: as of `of`."""
+        read = leniently_read(path)
+        return next((row for end, row in self._lenient if read.endswith(end)), self._fallback) is self.of(path)
 
     @property
     def has_models(self) -> bool:

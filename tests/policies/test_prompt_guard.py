@@ -290,6 +290,24 @@ def test_arguments_of_tools_in_answers_are_masked(carrier: Carrier) -> None:
     assert json.loads(made["arguments"]) == {"a": "<SSN>"}
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/chat/completions/",
+        "/v1//chat/completions",
+        "/v1/chat/completions;a",
+        "/v1/chat%2Fcompletions",
+        "/v1/chat/Completions",
+    ],
+)
+def test_what_passes_unjudged_is_nothing_that_a_provider_may_read_as_judged(path: str, carrier: Carrier) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "forbidden words"}]}
+    carried = carrier.proxy(guarded(request=REJECT)).carry(post(path, body), as_json(CHATTED))
+    assert carried.answer.status == 400 and not carried.reached
+    assert error(carried.answer)["error"]["code"] == "AmbiguousPath"
+    assert carried.reason == "AmbiguousPath"
+
+
 def test_tokens_that_repeat_the_text_are_taken_out(carrier: Carrier) -> None:
     tokens = {"content": [{"token": "536-22", "bytes": [53]}, {"token": "-8765"}]}
     answer = {"choices": [{"message": {"content": SAID}, "logprobs": tokens}]}

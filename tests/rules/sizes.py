@@ -93,7 +93,7 @@ FILES: Final[dict[str, Row]] = {
     "dataplane/backends/llm/realtime/call.py": Row(
         275, "one carrier: opening and both directions share the state that decides who may still fail over"
     ),
-    "dataplane/backends/llm/serving.py": Row(293, "a list of the steps of one request, a short function for each"),
+    "dataplane/backends/llm/serving.py": Row(305, "a list of the steps of one request, a short function for each"),
     "dataplane/backends/llm/trying.py": Row(
         253, "one state machine: which candidate is next depends on all that became of those before"
     ),

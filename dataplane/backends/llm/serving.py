@@ -23,6 +23,7 @@ from dataplane.backends.llm.trying import Tries
 from dataplane.backends.terminating.terminator import Terminator
 from dataplane.chain.calls import CallRequest
 from dataplane.http.heads import Head
+from dataplane.http.spellings import REFUSED as AMBIGUOUS_PATH
 from dataplane.llm import cache_points, counting, dialects, texts, translation
 from dataplane.llm.body import Body, Malformed
 from dataplane.llm.chat import Asked
@@ -46,6 +47,7 @@ STREAM_OPTIONS: Final = "stream_options"
 _USAGE: Final = "include_usage"
 _READ: Final = ("model", "stream")
 """Fields that decide: of two by one name, readers take different ones."""
+_UNCLEAR: Final = "a provider may read the path as that of another API"
 
 
 def begun(x: LlmExchange, providers: AiPlan) -> Terminator:
@@ -62,6 +64,8 @@ def _serve(visit: Visit, out: Terminator) -> Served:
     """One candidate. None: it is asked."""
     if visit.policies.refused:
         return replace(visit.refused("PolicyUnusable"), detail=visit.policies.refused)
+    if not visit.policies.policy.routes.is_clear(visit.x.path):
+        return visit.refused(AMBIGUOUS_PATH, _UNCLEAR)
     if visit.route not in texts.JUDGED:
         guarding.pass_unjudged(visit)
     try:

@@ -32,6 +32,59 @@ def test_the_longest_suffix_decides_and_a_star_is_last(path: bytes, found: objec
     assert TABLE.of(path) is found
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(
+            b"/v1/messages/",
+            b"/v1//count_tokens/../messages//",
+            b"/v1/messages;a=1",
+            b"/v1/messages/%2e",
+            b"/v1/Messages",
+        ),
+        *(
+            b"/v1%2Fmessages%2F",
+            b"/v1%5Cmessages%5C",
+            b"/v1/messages%20",
+            b"/v1/messages.",
+            b"/v1/messages%3Fa",
+            b"/v1/m;a/models;b",
+        ),
+        *(
+            b"/v1/messages%252F",
+            b"/v1/messages/x/..%2F",
+            b"/v1/m%2565ssages",
+            b"/v1/messages%23",
+            b"/v1/messages%09%0A",
+        ),
+    ],
+)
+def test_a_path_that_may_be_read_as_that_of_another_row_is_not_clear(path: bytes) -> None:
+    assert not TABLE.is_clear(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(b"/", b"/v1/messages", b"//v1/messages", b"/v1/messages/count_tokens", b"/v1/files/", b"/v1/Files/File-1;a"),
+        *(
+            b"/v1beta/models/gemini-2.5-pro:generateContent",
+            b"/v1/messages/msg_1",
+            b"/v1/files/a%2Fb%20c",
+            b"/v1/messages%",
+        ),
+    ],
+)
+def test_a_path_that_is_of_one_row_however_it_is_read_is_clear(path: bytes) -> None:
+    assert TABLE.is_clear(path)
+
+
+def test_rows_are_read_as_paths_are() -> None:
+    table = Routes([("*", Way.PASSTHROUGH), ("/v1/Chat/", Format.COMPLETIONS), ("/", Way.DETECT)])
+    assert table.is_clear(b"/v1/Chat/") and table.of(b"/v1/Chat/") is Format.COMPLETIONS
+    assert not table.is_clear(b"/v1/chat")
+
+
 def test_without_a_table_all_is_completions() -> None:
     assert ALL_COMPLETIONS.of(b"/whatever") is Format.COMPLETIONS
     assert Routes([("/models", Way.MODELS)]).of(b"/other") is Format.COMPLETIONS
