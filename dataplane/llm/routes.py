@@ -56,19 +56,21 @@ ENDS: Final = {
     b"/embeddings": Format.EMBEDDINGS,
     b"/rerank": Format.RERANK,
     b"/count_tokens": Format.TOKEN_COUNT,
-    b":generateContent": Format.GENERATE_CONTENT,
-    b":streamGenerateContent": Format.GENERATE_CONTENT,
-    b":rawPredict": Format.MESSAGES,
-    b":streamRawPredict": Format.MESSAGES,
+    b":generatecontent": Format.GENERATE_CONTENT,
+    b":streamgeneratecontent": Format.GENERATE_CONTENT,
+    b":rawpredict": Format.MESSAGES,
+    b":streamrawpredict": Format.MESSAGES,
     b"/converse": Format.CONVERSE,
     b"/invoke": Format.MESSAGES,
 }
-"""Of paths as providers have them."""
+"""Of paths as providers have them, in lower case."""
 
 
 def detected(path: bytes) -> Format:
-    """What a request is that passes as it is. Others are read as Completions, whose names of usage many have."""
-    return next((form for end, form in ENDS.items() if path.endswith(end)), Format.COMPLETIONS)
+    """What a request is that passes as it is, in whatever spelling a provider takes its path. Others are read as
+    Completions, whose names of usage many have."""
+    read = leniently_read(path)
+    return next((form for end, form in ENDS.items() if read.endswith(end)), Format.COMPLETIONS)
 
 
 _Rows = tuple[tuple[bytes, RouteType], ...]

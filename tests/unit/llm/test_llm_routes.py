@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dataplane.llm.routes import ALL_COMPLETIONS, ROUTE_TYPES, Format, Routes, Way
+from dataplane.llm.routes import ALL_COMPLETIONS, ROUTE_TYPES, Format, Routes, Way, detected
 
 TABLE = Routes(
     [
@@ -83,6 +83,21 @@ def test_rows_are_read_as_paths_are() -> None:
     table = Routes([("*", Way.PASSTHROUGH), ("/v1/Chat/", Format.COMPLETIONS), ("/", Way.DETECT)])
     assert table.is_clear(b"/v1/Chat/") and table.of(b"/v1/Chat/") is Format.COMPLETIONS
     assert not table.is_clear(b"/v1/chat")
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (b"/v1/messages", Format.MESSAGES),
+        (b"/v1/messages/", Format.MESSAGES),
+        (b"/v1//Responses;a", Format.RESPONSES),
+        (b"/v1beta/models/Gemini:generateContent", Format.GENERATE_CONTENT),
+        (b"/v1beta/models/gemini:streamGenerateContent%20", Format.GENERATE_CONTENT),
+        (b"/v1/completions", Format.COMPLETIONS),
+    ],
+)
+def test_what_passes_is_found_out_by_any_spelling_of_its_path(path: bytes, found: object) -> None:
+    assert detected(path) is found
 
 
 def test_without_a_table_all_is_completions() -> None:
