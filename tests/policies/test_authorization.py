@@ -83,6 +83,25 @@ def test_what_the_client_gets(method: str, status: int, carrier: Carrier) -> Non
     assert (answer.status, answer.body == b"authorization failed") == (status, status == 403)
 
 
+@pytest.mark.parametrize(
+    "cookie",
+    [
+        "role=admin",
+        "a=1; role=admin",
+        "a=1;role =admin",
+        "role\t=\tadmin",
+        "role= admin ;a=1",
+        'role = "admin"',
+        "role=admin; role=x",
+    ],
+)
+def test_a_cookie_is_denied_in_each_spelling_that_origins_read(cookie: str, carrier: Carrier) -> None:
+    rules = """{action: Deny, policy: {matchExpressions: ['request.headers.cookie("role") == "admin"']}}"""
+    run = carrier.shared(served(f"policies: {{authorization: {rules}}}"))
+    assert is_denied(run.carry(Request(headers=[("cookie", cookie)])))
+    assert not is_denied(run.carry(Request(headers=[("cookie", cookie.replace("admin", "guest"))])))
+
+
 # --- rules of all levels are one set
 
 

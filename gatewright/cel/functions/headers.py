@@ -7,7 +7,7 @@ carries credentials.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote, unquote_to_bytes
 
 from gatewright.cel import parameters
@@ -94,13 +94,19 @@ def cookie(budget: Budget, headers: dict[str, Any], name: str) -> str:
 
 
 def _cookies(text: str) -> dict[str, str]:
-    """The first value of each cookie, without the quotation marks that it may stand in (RFC 6265 4.2.1)."""
+    """The first value of each cookie, without the quotation marks that it may stand in (RFC 6265 4.2.1). Blanks beside
+    the name and the value do not count: origins leave them out, and so does `dataplane/http/cookies`."""
     result: dict[str, str] = {}
     for pair in text.split(";"):
-        name, separator, value = pair.strip(" \t").partition("=")
+        name, separator, value = pair.partition("=")
         if separator:
-            result.setdefault(name, value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value)
+            value = value.strip(_BLANKS)
+            quoted = len(value) > 1 and value[0] == value[-1] == '"'
+            result.setdefault(name.strip(_BLANKS), value[1:-1] if quoted else value)
     return result
+
+
+_BLANKS: Final = " \t"
 
 
 _COOKIES = Remembered(_cookies)

@@ -412,7 +412,7 @@ CONTAINERS = [
 ]
 
 HEADERS = [
-    ("[h.cookie('a'), h.cookie('b '), h.cookie('c'), h.cookie('d'), h.cookie('e')]", ["1", " 2", '"', "x", ""]),
+    ("[h.cookie('a'), h.cookie('b'), h.cookie('c'), h.cookie('d'), h.cookie('e')]", ["1", "2", '"', "x", ""]),
     ("plain.cookie('a')", "2"),
     ("h.x", " p , q,, r"),
     ("h.split()['x']", ["p", "q", "r"]),
