@@ -61,8 +61,8 @@ BROKEN = {
     "does not know the method": aborts(grpc.StatusCode.UNIMPLEMENTED),
     "garbage": says(b"\xff\xff\xff\xff"),
     "no decision": says(b""),
-    "huge": says(bytes(1024 * 1024 + 1)),
 }
+HUGE = says(bytes(1024 * 1024 + 1))
 
 
 @pytest.mark.parametrize(("mode", "expected"), MODES)
@@ -70,6 +70,13 @@ BROKEN = {
 async def test_what_is_no_answer_follows_the_failure_mode(name: str, mode: str, expected: int) -> None:
     async with served(BROKEN[name]) as port, asking(port, BY_USER, mode) as proxy:
         assert await status(proxy) == expected
+
+
+@pytest.mark.parametrize("mode", ["FailClosed", "FailOpen"])
+async def test_an_answer_that_is_too_large_refuses_in_both_modes(mode: str) -> None:
+    """It may repeat what the client has sent."""
+    async with served(HUGE) as port, asking(port, BY_USER, mode) as proxy:
+        assert await status(proxy) == 500
 
 
 SENT = {

@@ -36,7 +36,6 @@ ANSWERS: Final = {
     "another thing": http(json.dumps({"a": CANARY}).encode()),
     "a status that is none": http(json.dumps({"action": {"body": CANARY, "status_code": 999}}).encode()),
     "fewer texts": http(b'{"action": {"body": {"messages": [], "choices": []}}}'),
-    "too long": http(b"", length=MAX_ANSWER + 1),
     "no HTTP": b"\x16\x03\x01\r\n\r\n",
 }
 MODES: Final = {"FailClosed": False, "FailOpen": True}
@@ -82,6 +81,23 @@ def test_a_server_that_makes_no_sense(answer: bytes, phase: str, mode: str) -> N
     server.answer(answer)
     judged(proxy, client, phase, mode)
     assert CANARY not in "".join(proxy.log_lines())
+
+
+BLAMES: Final = {
+    **{f"{status}": http(CANARY.encode(), f"{status} No") for status in (400, 413, 414, 422, 431)},
+    "too long": http(b"", length=MAX_ANSWER + 1),
+}
+
+
+@each_mode
+@each_phase
+@pytest.mark.parametrize("answer", BLAMES.values(), ids=BLAMES)
+def test_a_server_that_does_not_take_the_text_lets_it_pass_in_no_mode(answer: bytes, phase: str, mode: str) -> None:
+    """A client could have that at will, by a text that is too long for the server."""
+    proxy = proxy_of(phase, mode)
+    client, server = waiting(proxy, phase)
+    server.answer(answer)
+    judged(proxy, client, phase, "FailClosed")
 
 
 @each_mode

@@ -151,9 +151,7 @@ BOUNDS: Final = {
         Bound(
             "dataplane.guards.patterns", "MAX_MEMORY", "bytes of a compiled pattern of a guard", "the policy is refused"
         ),
-        Bound(
-            "dataplane.guards.servers.asking", "MAX_ANSWER", "bytes of the answer of a guard's server", "`failureMode`"
-        ),
+        Bound("dataplane.guards.servers.asking", "MAX_ANSWER", "bytes of the answer of a guard's server", "403"),
         Bound("dataplane.backends.llm.models", "MAX_LISTED", "models that one answer lists", "the rest is left out"),
     ),
     "MCP and A2A": (

@@ -33,10 +33,11 @@ class NoGrpc(CallFailed):
 
 def blames_request(error: StatusError | CallFailed) -> bool:
     """Whether the server takes no such message (a size that it does not read, a value that it does not know). Its
-    content comes from a client, who could have that at will: no security policy that fails open may do so then."""
+    content comes from a client, who could have that at will: no security policy that fails open may do so then. So it
+    is with an answer that is too large: it may repeat that content."""
     if isinstance(error, StatusError):
         return error.status in _OF_THE_REQUEST
-    return isinstance(error, NoGrpc) and error.status in _OF_THE_REQUEST_IN_HTTP
+    return error.cause == "too_large" or (isinstance(error, NoGrpc) and error.status in _OF_THE_REQUEST_IN_HTTP)
 
 
 def check_head(head: CallAnswer) -> None:

@@ -20,6 +20,7 @@ SECONDS: Final = 10.0
 MAX_ANSWER: Final = 8 * 1024 * 1024
 """Bytes of an answer: it may hold all that was asked, escaped."""
 _LEAST, _MOST = 200, 299
+_OF_THE_TEXTS: Final = frozenset((400, 413, 414, 422, 431))
 _LINES: Final = b"content-type: application/json\r\naccept: application/json\r\naccept-encoding: identity\r\n"
 _RESERVED: Final = frozenset(
     (b"host", b"content-length", b"transfer-encoding", b"connection", b"content-type", b"accept", b"accept-encoding")
@@ -43,8 +44,9 @@ async def ask(
     try:
         verdict = await _asked(calls, x, headers, guard, phase, texts)
     except (CallFailed, Unreadable, TooCostly) as error:
-        count(guard, phase, Action.FAIL_OPEN if server.fails_open else Action.UNAVAILABLE)
-        if server.fails_open:
+        opens = server.fails_open and not _blames(error)
+        count(guard, phase, Action.FAIL_OPEN if opens else Action.UNAVAILABLE)
+        if opens:
             return PASSED
         raise Rejected(guard, str(error), is_unavailable=True) from None
     if verdict.is_rejected:
@@ -77,5 +79,21 @@ async def _asked(
     call = calls.open(plan, request, x=x, head_within=seconds, whole_within=seconds)
     answer = await call.whole(MAX_ANSWER)
     if not _LEAST <= answer.status <= _MOST:
-        raise Unreadable(f"it answers with {answer.status}")
+        raise _Refused(answer.status)
     return server.verdict(phase, texts, answer.body)
+
+
+class _Refused(Unreadable):
+    """The server answers with this status, none of success."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"it answers with {status}")
+        self.status = status
+
+
+def _blames(error: Exception) -> bool:
+    """Whether what the client sent is why there is no verdict: the server does not take it, its answer is too large
+    (it may repeat what it was shown), or a header is. A client could have that at will, so nothing opens then."""
+    if isinstance(error, _Refused):
+        return error.status in _OF_THE_TEXTS
+    return isinstance(error, TooCostly) or (isinstance(error, CallFailed) and error.cause == "too_large")

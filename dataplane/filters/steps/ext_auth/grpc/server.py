@@ -43,10 +43,9 @@ class GrpcServer:
         try:
             answer = await unary(self._calls, x, self._backend, METHOD, message, DEADLINE, MOST)
         except (StatusError, CallFailed) as error:
-            cause = getattr(error, "cause", "invalid")
-            if blames_request(error) or cause == "too_large":  # it may repeat what the client sent
+            if blames_request(error):
                 raise NoQuestion(str(error)) from None
-            raise CallFailed(cause, str(error)) from None
+            raise CallFailed(getattr(error, "cause", "invalid"), str(error)) from None
         return check_response.read(answer, self._origin, self._state)
 
     def denied(self, x: Exchange, denial: Reply) -> Reply:
