@@ -167,6 +167,42 @@ A2A_PART = _field_of(5, _field_of(1, b"t" * 500))
 A2A_LARGE = _grpc_of(_field_of(2, _field_of(1, b"m") + A2A_PART * 2000))
 GRPC_ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nContent-Length: 5\r\n\r\n" + bytes(5)
 
+A2A_CALL = _posted(
+    b"/", b'{"jsonrpc":"2.0","id":1,"method":"message/stream","params":{"message":{"parts":[]}}}', b"application/json"
+)
+A2A_EVENT = (
+    b'data: {"jsonrpc":"2.0","id":1,"result":{"kind":"artifact-update","taskId":"t","contextId":"c",'
+    b'"artifact":{"artifactId":"a","parts":[{"kind":"text","text":"' + b"t" * 500 + b'"}]}}}\n\n'
+)
+LLM = PLAIN.replace(
+    "- host: 127.0.0.1:9000",
+    "- ai: {provider: {host: 127.0.0.1, port: 9000, custom: {formats: [{type: Messages}]}}}",
+)
+LLM_CALL = _posted(
+    b"/v1/chat/completions",
+    b'{"model":"m","stream":true,"messages":[{"role":"user","content":"report"}]}',
+    b"application/json",
+)
+
+
+def _streamed(events: bytes) -> bytes:
+    head = b"HTTP/1.1 200 OK\r\nServer: origin\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n"
+    return head % len(events) + events
+
+
+def _llm_event(kind: bytes, fields: bytes) -> bytes:
+    return b'event: %b\ndata: {"type":"%b",%b}\n\n' % (kind, kind, fields)
+
+
+LLM_STREAM = _streamed(
+    _llm_event(b"message_start", b'"message":{"id":"m1","model":"m","usage":{"input_tokens":3}}')
+    + _llm_event(b"content_block_start", b'"index":0,"content_block":{"type":"text","text":""}')
+    + _llm_event(b"content_block_delta", b'"index":0,"delta":{"type":"text_delta","text":"word "}') * 2000
+    + _llm_event(b"content_block_stop", b'"index":0')
+    + _llm_event(b"message_delta", b'"delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2000}')
+    + _llm_event(b"message_stop", b'"x":0')
+)
+
 MCP_CALLED = _mcp_answer(b'{"content":[{"type":"text","text":"three documents"}],"isError":false}')
 
 AT_ONCE = 5
@@ -244,10 +280,14 @@ SCENARIOS: dict[str, tuple[str, bytes | Frames, bytes | Frames, bool]] = {
     "json large": (JSON_READ, JSON_LARGE, ANSWER, False),
     "mcp large": (MCP_RULE, MCP_LARGE, MCP_CALLED, False),
     "a2a large": (A2A_RULE, A2A_LARGE, GRPC_ANSWER, False),
+    "a2a answer": (A2A_RULE, A2A_CALL, _streamed(A2A_EVENT * 1500), False),
+    "llm stream": (LLM, LLM_CALL, LLM_STREAM, False),
     "mcp several": (MCP_SEVERAL, _mcp_call(b"one_find"), MCP_CALLED, False),
 }
-LARGE = ("json large", "mcp large", "a2a large")
-"""Those of one or two megabytes, which policies read."""
+LARGE = ("json large", "mcp large", "a2a large", "a2a answer", "llm stream")
+"""Requests of one or two megabytes, which policies read, and such answers."""
+READ = 65_536
+"""Bytes of an answer that are read at a time."""
 
 
 def run(name: str, requests: int) -> None:
@@ -287,7 +327,11 @@ def run(name: str, requests: int) -> None:
         end_turn()
         if isinstance(response, bytes):
             for upstream in (each for each in proxy.connector.upstreams if each.received):
-                upstream.answer(_said(response, numbers, own))
+                answer = _said(response, numbers, own)
+                upstream.answer(answer[:READ])
+                for at in range(READ, len(answer), READ):
+                    end_turn()
+                    upstream.send(answer[at : at + READ])
         else:
             upstream = proxy.upstream
             if not first:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Final
+from typing import Any, Final, Protocol
 
 AT_A_TIME: Final = 0.002
 """Seconds of CPU time of one turn: others go on after it."""
@@ -17,3 +17,13 @@ class _NextTurn:
 
 
 NEXT_TURN: Final = _NextTurn()
+
+
+class Turns(Protocol):
+    """Of a worker's loop (`net/turns`), for what takes unknown time."""
+
+    def has_time(self) -> bool: ...
+
+    def has_gone_on(self, *sources: str) -> None: ...
+
+    def add(self, waiting: Any, source: str = "", /) -> None: ...  # Any: what has `next_turn`

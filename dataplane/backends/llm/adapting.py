@@ -68,8 +68,8 @@ class Adapting(Reading):
         else:
             super().accepted(head, first, end)
 
-    def slice_of_stream(self, data: bytes, end: bool) -> None:
-        super().slice_of_stream(data if self._events is None else self._events.feed(data), end)
+    def read_slice(self, data: bytes, end: bool) -> None:
+        super().read_slice(data if self._events is None else self._events.feed(data), end)
 
     def _kept_whole(self, head: ResponseHead, data: bytes) -> Steps[None]:
         if head.status >= ERROR:

@@ -118,7 +118,7 @@ class Reading(InTurns):
         else:
             self.stream_content(data, end)
 
-    def slice_of_stream(self, data: bytes, end: bool) -> None:
+    def read_slice(self, data: bytes, end: bool) -> None:
         watch = self._watch
         assert watch is not None  # whose it is
         data = self._watched(data)

@@ -105,7 +105,7 @@ class Translating(Reading):
         else:
             self.stream_content(data, end)
 
-    def slice_of_stream(self, data: bytes, end: bool) -> None:
+    def read_slice(self, data: bytes, end: bool) -> None:
         assert self._stream is not None  # whose it is
         given = self._given(*self._stream.feed(data)) if data else b""
         if end:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dataplane.backends.terminating.contract import Routed, Services, Turns
+from dataplane.backends.terminating.contract import Routed, Services
+from dataplane.chain.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

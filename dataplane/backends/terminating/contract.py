@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dataplane.carriers import Upstream
     from dataplane.chain.filter import Future
     from dataplane.chain.reply import Reply
+    from dataplane.chain.turns import Turns
     from dataplane.exchange import Traced, Work
     from dataplane.http.messages import ResponseHead
     from dataplane.link.pools import BodyMemory
@@ -36,16 +37,6 @@ Served: TypeAlias = "Reply | Awaitable[Reply | None] | None"
 
 MOST_AHEAD: Final = 65_536
 """Bytes that wait of a request that is taken as it comes."""
-
-
-class Turns(Protocol):
-    """Of the loop (`net/turns`), for what takes unknown time."""
-
-    def has_time(self) -> bool: ...
-
-    def has_gone_on(self, *sources: str) -> None: ...
-
-    def add(self, waiting: Any, source: str = "", /) -> None: ...  # Any: what has `next_turn`
 
 
 class Services(Protocol):

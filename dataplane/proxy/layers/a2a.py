@@ -144,11 +144,11 @@ class AgentCall(ReadingLayer):
         self._is_over = True
         self._consumer.upstream_trailers(lines)
 
-    def lost(self, cause: str, stale: bool) -> None:
+    def broke_off(self, cause: str, stale: bool) -> None:
         self._head = None
-        super().lost(cause, stale)
+        super().broke_off(cause, stale)
 
-    def read(self, data: bytes, end: bool) -> None:
+    def read_slice(self, data: bytes, end: bool) -> None:
         if self._head is not None:
             self._keep(data, end)
         elif self._watcher is not None:
@@ -162,8 +162,8 @@ class AgentCall(ReadingLayer):
         lines = self._trailers if end else b""
         if head is not None:
             self._consumer.upstream_head(head, data, end and not lines)
-        elif not lines:
-            self._consumer.upstream_content(data, end)
+        elif data or not lines:
+            self._consumer.upstream_content(data, end and not lines)
         if lines:
             self._consumer.upstream_trailers(lines)
 
