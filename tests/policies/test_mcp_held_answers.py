@@ -3,13 +3,15 @@ request is served."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from dataplane.backends.mcp.answers import COPIES
 from dataplane.backends.mcp.memory_queue import SECONDS
-from tests.carriers import Carrier, Response
+from tests.carriers import Carrier, Request, Response
 from tests.carriers.contract import Arrival, Conversation
-from tests.fakes.mcp_toys import Client, Toy, messages
+from tests.fakes.mcp_toys import BOTH, Client, Toy, messages
 from tests.policies.test_mcp import FIRST, SECOND, TWO
 from tests.policies.test_mcp_hostile_servers import JSON, asked, result
 from tests.policies.test_mcp_notices import EVENTS
@@ -18,6 +20,8 @@ ROOM = 100_000
 SIZE = 20_000
 """Of an answer: one takes three fifths of the room, and two more than the share of one client."""
 LARGE = "x" * SIZE
+ELSEWHERE = ("192.0.2.77", 40_000)
+"""Another client."""
 
 
 def opened(carrier: Carrier) -> Client:
@@ -35,6 +39,11 @@ def listing(client: Client) -> tuple[Conversation, Arrival, Arrival]:
     waits = asked(client, "tools/list")
     one, two = client.run.arrivals[-2:]
     return waits, one, two
+
+
+def listed(client: Client) -> Request:
+    body = json.dumps({"jsonrpc": "2.0", "id": 5, "method": "tools/list"}).encode()
+    return Request("POST", "/mcp", [("accept", BOTH), *JSON, ("mcp-session-id", client.session)], body)
 
 
 def large(streams: bool, size: int = SIZE) -> Response:
@@ -129,6 +138,32 @@ def test_of_lists_that_take_nearly_all_memory_one_is_answered_and_the_newest_giv
         client.run.advance(1)
     assert {waits.answer.status for waits in lists} == {200, 503}
     assert used(client) == 0 and client.names() == ["one_add", "two_add", "two_sub"], "the session goes on"
+
+
+def test_another_client_has_its_turn_while_one_waits_with_64(carrier: Carrier) -> None:
+    """Each of their lists takes so much that the other one has to wait; the server `two` says when one is over."""
+    client = opened(carrier)
+    many = [listing(client) for _ in range(64)]
+    for _, one, _ in many:
+        one.answer(large(False))
+    before = len(client.run.arrivals)
+    waits = client.run.client(ELSEWHERE).send(listed(client))
+    one, two = client.run.arrivals[before:]
+    one.answer(large(False, SIZE * 3 // 4))
+    two.answer(Response(200, JSON, result(tools=[])))
+    for answered, (first, _, two) in enumerate(many, 1):
+        assert waits.answer.status is None and first.answer.status is None
+        two.answer(Response(200, JSON, result(tools=[])))
+        client.run.advance(0)
+        assert messages(first.answer)[-1]["result"]
+        if answered == 2:
+            break
+    assert messages(waits.answer)[-1]["result"]["tools"], "it waits for one that had its turn before, and for no other"
+    for first, _, two in many[2:5]:
+        assert first.answer.status is None
+        two.answer(Response(200, JSON, result(tools=[])))
+        client.run.advance(0)
+        assert messages(first.answer)[-1]["result"], "they go on in their order"
 
 
 def test_what_an_answer_waits_is_no_time_of_its_server(carrier: Carrier) -> None:

@@ -115,7 +115,7 @@ class MemoryQueue:
         self._memory = worker.body_memory
         self._places = Places(MOST, Shares(WAITERS, worker.shortages.filled))
         self._waiting: dict[Key, list[_Waiting]] = {}
-        """By client, in the order in which they came; none is empty."""
+        """By client, in the order in which they came; none is empty. The clients in the order of their turns."""
         self._first: dict[Key, Claim] = {}
         """Of each client the request whose turn it is."""
         self._is_timed = False
@@ -147,12 +147,19 @@ class MemoryQueue:
             self.grant()
 
     def grant(self) -> None:
-        """Some memory may be free: one answer of each client has a turn before another one has its second."""
+        """Some memory may be free: one answer of each client has a turn before another one has its second, also where
+        the memory of one has to be free again before the next one can have its own."""
         is_granted = bool(self._waiting)
         while is_granted:
             is_granted = False
             for key in tuple(self._waiting):
-                is_granted |= self._grant_one(key)
+                if self._grant_one(key):
+                    is_granted = True
+                    self._has_had_turn(key)
+
+    def _has_had_turn(self, key: Key) -> None:
+        if key in self._waiting:
+            self._waiting[key] = self._waiting.pop(key)
 
     def wake(self, now: float) -> None:
         """As `carriers.Sleeper`."""
