@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -18,10 +18,8 @@ from dataplane.server.protocols import plan_of
 from tests.fakes.h2_peer import connect
 from tests.fakes.proxy_process import running
 from tests.fakes.socket_proxy import SocketProxy, serving
-from tests.harness.patience import PATIENCE
 from tests.harness.waiting import until
-
-Run = Callable[..., Awaitable[str]]
+from tests.loopback.conftest import Run
 
 FILE = """
 binds:
@@ -33,23 +31,6 @@ binds:
       policies: {{http: {{version: HTTP1}}}}
       backends: [{{host: '127.0.0.1:{port}'}}]
 """
-
-
-@pytest.fixture
-def run(tool: Callable[[str], str]) -> Run:
-    """Run a program; gives what it printed. It has to end with `code`."""
-
-    async def run(name: str, *arguments: str, code: int = 0) -> str:
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(
-            tool(name), *arguments, stdout=pipe, stderr=asyncio.subprocess.STDOUT
-        )
-        output, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
-        text = output.replace(b"\0", b"").decode()
-        assert process.returncode == code, text
-        return text
-
-    return run
 
 
 class Origin:

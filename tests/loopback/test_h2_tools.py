@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,27 +14,8 @@ import pytest
 
 from dataplane.http.h2.settings import Settings
 from tests.fakes.h2_peer import Client, connect, echo_server
-from tests.harness.patience import PATIENCE
 from tests.harness.waiting import until
-
-Run = Callable[..., Awaitable[str]]
-
-
-@pytest.fixture
-def run(tool: Callable[[str], str]) -> Run:
-    """Run a program; gives what it printed. It has to end well."""
-
-    async def run(name: str, *arguments: str, code: int = 0) -> str:
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(
-            tool(name), *arguments, stdout=pipe, stderr=asyncio.subprocess.STDOUT
-        )
-        output, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
-        text = output.replace(b"\0", b"").decode()
-        assert process.returncode == code, text
-        return text
-
-    return run
+from tests.loopback.conftest import Run
 
 
 @pytest.mark.needs("h2spec")

@@ -8,13 +8,12 @@ import pytest
 
 from dataplane.chain.filter import Env, Refused
 from dataplane.filters.settings import health
-from dataplane.link.evictions import Evictions
 from dataplane.table.plans import BackendPlan
 from dataplane.table.store import Change
 from dataplane.upstream.backend_rules import Rules
 from dataplane.upstream.balance import LEAST_SHARE
 from dataplane.upstream.endpoint import INITIAL_LATENCY, Endpoint
-from dataplane.upstream.health import Eviction, Health, Member, summary
+from dataplane.upstream.health import Eviction, Health, summary
 from dataplane.upstream.settings import Http, Settings
 from gatewright.wire.v1 import backend_pb2, backend_policy_pb2, policy_pb2, resource_pb2
 from tests.carriers import OK, Carrier, Names, Request, Response, Run
@@ -182,17 +181,6 @@ def test_what_is_shown_is_taken_back_when_the_table_without_the_policy_serves(ca
     applier.clock = lambda: 0.0
     assert len(seen) > 3 and seen == [[30]] * len(seen)
     assert shown() == [0]
-
-
-def test_what_was_taken_back_is_shown_again_when_it_is_the_same() -> None:
-    shown: list[int | None] = []
-    member = Member(Evictions.local().record("b", "e"), lambda member, percent: shown.append(percent))
-    rules, judged = Health(), Endpoint("192.0.2.1", 80)
-    for _ in range(2):
-        member.judged(judged, 0.7, rules)
-        member.judged(judged, 0.7, rules)
-        member.forget()
-    assert shown == [30, None, 30, None]
 
 
 def test_later_evictions_in_a_row_last_longer_and_a_healthy_response_ends_the_row(carrier: Carrier) -> None:

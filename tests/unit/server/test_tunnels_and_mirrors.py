@@ -114,17 +114,3 @@ def test_a_copy_that_was_answered_with_garbage_is_freed_at_once() -> None:
         assert not any(each.pieces for each in left)
     finally:
         gc.enable()
-
-
-def test_a_stale_connection_to_a_mirror_is_replaced_once() -> None:
-    proxy = MemoryProxy(MIRRORED)
-    client = proxy.connect()
-    get, ok = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-    client.send(get)
-    for upstream in proxy.connector.upstreams[:]:
-        upstream.answer(ok)
-    client.send(get)
-    (mirror,) = [each for each in proxy.connector.upstreams if each.protocol.endpoint.port == 9001]
-    mirror.lose()
-    upstreams = [each for each in proxy.connector.upstreams if each.protocol.endpoint.port == 9001]
-    assert len(upstreams) == 2 and upstreams[1].received.startswith(b"GET / ")

@@ -106,17 +106,6 @@ def test_only_one_state_at_a_time(run: TableRun) -> None:
 # Binds and listeners.
 
 
-def test_children_may_come_before_their_parents() -> None:
-    run = TableRun()
-    run.apply(route("r", listeners=["http", "late"]))
-    run.apply(listener())
-    assert not run.applier.current.table.binds
-    run.apply(bind())
-    assert run.find() == "r"
-    run.apply(listener("late", "late.example"))
-    assert run.find("late.example") == "r"
-
-
 def test_a_bind_is_there_while_it_has_listeners(run: TableRun) -> None:
     run.apply(bind(9090), listener("two", bind="bind/default/gw/9090"))
     assert set(run.applier.outcome.binds) == {BIND, "bind/default/gw/9090"}
@@ -174,27 +163,6 @@ def test_a_listener_that_goes_and_comes_back_has_its_routes(run: TableRun) -> No
     assert run.find("a.example", "/x") is None
 
 
-def test_a_listener_may_change_its_hostname_and_bind(run: TableRun) -> None:
-    run.apply(route("r"))
-    run.apply(listener("http", "new.example"))
-    assert (run.find("new.example"), run.find("a.example")) == ("r", None)
-    run.apply(bind(9090), listener("http", "new.example", bind="bind/default/gw/9090"))
-    assert set(run.applier.outcome.binds) == {"bind/default/gw/9090"}
-    plan = run.plan(exchange(host="new.example"), "bind/default/gw/9090")
-    assert plan is not None
-
-
-def test_removed_and_sent_again_in_one_state(run: TableRun) -> None:
-    run.apply(route("r"))
-    run.apply(gone(listener_key()), listener(), gone(route_key("r")), route("r", prefix="/x"), gone(BIND), bind())
-    assert (run.find(path="/x"), run.find(path="/")) == ("r", None)
-
-
-def test_added_and_removed_in_one_state(run: TableRun) -> None:
-    run.apply(listener("new"), gone(listener_key("new")), route("r"), gone(route_key("r")))
-    assert set(run.listeners()) == {"http"} and run.find() is None
-
-
 def test_equal_hostnames_on_a_bind_the_first_key_has_it(run: TableRun) -> None:
     run.apply(listener("z"), route("z", listeners=["z"]), route("h"))
     assert run.find() == "h"
@@ -243,18 +211,6 @@ def test_endpoints_come_and_go(run: TableRun) -> None:
     assert addresses(run) == ["10.0.0.1:8080", "10.0.0.2:8080", "[fd00::1]:443"]
     run.apply(endpoint_gone())
     assert addresses(run) == ["10.0.0.2:8080", "[fd00::1]:443"]
-
-
-def test_endpoints_may_come_before_their_backend() -> None:
-    run = TableRun()
-    run.apply(endpoint())
-    assert addresses(run) is None
-    run.apply(service())
-    assert addresses(run) == ["10.0.0.1:8080"]
-    run.apply(gone(SERVICE))
-    assert addresses(run) is None
-    run.apply(service())
-    assert addresses(run) == ["10.0.0.1:8080"]
 
 
 def test_endpoints_are_carried_over_and_closed_with_their_last_reference(run: TableRun) -> None:

@@ -7,7 +7,6 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,10 +53,6 @@ class Silent(asyncio.Protocol):
         transport.write(self.opening)
         if self.closes:
             transport.close()
-
-
-class Closing(Silent):
-    closes = True
 
 
 def http2_server() -> asyncio.Protocol:
@@ -145,16 +140,6 @@ def sockets(made: Far) -> list[socket.socket]:
 
 @VERSIONS
 @moved
-async def test_one_connection_serves_one_request_after_the_other(version: int) -> None:
-    async with far(version) as made:
-        for _ in range(3):
-            assert (await made.ask()).status == 200
-        assert made.counted == ["opened"] and len(made.accepted) == 1
-        assert made.connector.endpoints == {made.endpoint}
-
-
-@VERSIONS
-@moved
 async def test_a_vanished_endpoint_is_noticed(version: int) -> None:
     """Keepalive probes after 180 s, each 180 s, nine of them: docs/reference, Keepalive."""
     async with far(version) as made:
@@ -163,14 +148,6 @@ async def test_a_vanished_endpoint_is_noticed(version: int) -> None:
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
         assert [sock.getsockopt(socket.IPPROTO_TCP, each) for each in options] == [180, 180, 9]
-
-
-@VERSIONS
-@moved
-async def test_a_unix_socket(tmp_path: Path, version: int) -> None:
-    async with far(version, path=str(tmp_path / "s")) as made:
-        assert (await made.ask()).status == 200
-        assert made.counted == ["opened"]
 
 
 @VERSIONS
@@ -278,47 +255,12 @@ async def test_nobody_accepts(version: int) -> None:
         assert made.counted == ["timeout"]
 
 
-@VERSIONS
-@moved
-async def test_nobody_listens(version: int) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        async with far(version) as made:
-            made.endpoint = Endpoint("127.0.0.1", free.getsockname()[1])
-            cause, text, _ = await refused(made)
-            assert cause == "connect" and text.startswith(f"connect to {made.endpoint.label} failed: Connect")
-            assert made.counted == ["failed"]
-
-
 @moved
 async def test_an_endpoint_without_settings() -> None:
     async with far(HTTP2, Silent) as made:
         text, seconds = await not_opened(made)
         assert text == f"connect to {made.endpoint.label} failed: timed out: it sent no HTTP/2 SETTINGS within 10 s"
         assert seconds == pytest.approx(10, abs=0.1) and made.counted == ["timeout"]
-        await asyncio.sleep(0.1)
-        assert made.open == 0
-
-
-@moved
-async def test_an_endpoint_that_closes_at_once() -> None:
-    async with far(HTTP2, Closing) as made:
-        cause, text, seconds = await refused(made)
-        assert cause == "connect" and text.startswith(f"connect to {made.endpoint.label} failed: ")
-        assert text.endswith((" closed before its HTTP/2 SETTINGS came", " reset before its HTTP/2 SETTINGS came"))
-        assert seconds < 1 and made.counted == ["failed"]
-
-
-class Http1Only(Silent):
-    opening = b"HTTP/1.1 400 Bad Request\r\n\r\n"
-
-
-@moved
-async def test_an_endpoint_of_another_protocol() -> None:
-    async with far(HTTP2, Http1Only) as made:
-        cause, text, seconds = await refused(made)
-        assert cause == "connect" and "it speaks HTTP/1, where HTTP/2 was expected" in text
-        assert seconds < 1 and made.counted == ["failed"]
         await asyncio.sleep(0.1)
         assert made.open == 0
 

@@ -45,24 +45,6 @@ def head(status: int) -> Any:
 EVICTS = Health(eviction=Eviction(duration=3.0))
 
 
-def test_who_is_evicted_is_not_chosen_until_its_time_is_over() -> None:
-    world = World(EVICTS)
-    first, _ = world.endpoints
-    assert world.usable() == ["192.0.2.0", "192.0.2.1"]
-    world.answers(first, 500)
-    label = first.label
-    assert world.heard == [
-        ("health", BACKEND, label, 30),
-        ("unhealthy", BACKEND, label),
-        ("evicted", BACKEND, label, 3.0),
-    ]
-    assert world.usable() == ["192.0.2.1"]
-    world.now += 2.999
-    assert world.usable() == ["192.0.2.1"]
-    world.now += 0.001
-    assert world.usable() == ["192.0.2.0", "192.0.2.1"]
-
-
 def test_when_all_are_evicted_those_farther_away_are_chosen_and_then_all() -> None:
     world = World(EVICTS)
     far = (Endpoint("198.51.100.1", 80),)
@@ -86,18 +68,6 @@ def test_other_endpoints_are_looked_at_anew() -> None:
     assert world.watch.usable(world.endpoints) is same, "and the same ones are not"
 
 
-def test_a_healthy_response_ends_a_row_of_evictions() -> None:
-    world = World(EVICTS)
-    first = world.endpoints[0]
-    for seconds in (3.0, 6.0):
-        world.answers(first, 500)
-        assert world.heard[-1] == ("evicted", BACKEND, first.label, seconds)
-        world.now += seconds
-    world.answers(first, 200)
-    world.answers(first, 500)
-    assert world.heard[-1] == ("evicted", BACKEND, first.label, 3.0)
-
-
 def test_what_was_taken_back_is_shown_again_when_it_is_the_same() -> None:
     world = World(Health())
     first = world.endpoints[0]
@@ -106,33 +76,6 @@ def test_what_was_taken_back_is_shown_again_when_it_is_the_same() -> None:
     member = world.watch.member(first)
     member.judged(first, 0.7, world.watch.rules)
     assert [each[3] for each in world.heard if each[0] == "health"] == [30, None, 30]
-
-
-@pytest.mark.parametrize("status", [200, 404, 499])
-def test_without_rules_of_eviction_nobody_is_left_out(status: int) -> None:
-    world = World(Health())
-    world.watch.failed(world.endpoints[0])
-    assert world.watch.usable(world.endpoints) is world.endpoints
-    assert [each[0] for each in world.heard] == ["health", "unhealthy"]
-    world.heard.clear()
-    world.answers(world.endpoints[1], status)
-    assert world.heard == [] and world.endpoints[1].health == 1.0
-
-
-@pytest.mark.parametrize(("restore", "health"), [(None, 0.7), (50, 0.5), (0, 0.0), (100, 1.0)])
-def test_health_on_return(restore: int | None, health: float) -> None:
-    world = World(Health(eviction=Eviction(duration=3.0, restore=restore)))
-    first = world.endpoints[0]
-    world.usable()
-    world.answers(first, 500)
-    world.now += 3.0
-    world.usable()
-    assert first.health == pytest.approx(health)
-    world.answers(first, 200)
-    after = first.health
-    world.evictions.words[0] += 1  # something changes elsewhere
-    world.usable()
-    assert first.health == after, "once for each eviction"
 
 
 def test_what_is_shown_is_shown_when_it_changes_and_taken_back_when_it_is_over() -> None:
