@@ -222,3 +222,22 @@ def check(request: CallRequest) -> None:
         name, colon, value = line.partition(b":")
         assert is_name(name) and colon and is_value(value.strip(b" \t")), line
         assert name.lower() not in OURS, line
+
+
+class Parts:
+    """What a call answers, part by part; an exception is raised."""
+
+    endpoint = None
+
+    def __init__(self, *parts: bytes | Exception) -> None:
+        self.parts = list(parts)
+        self.is_given_up = False
+
+    async def receive(self) -> bytes:
+        part = self.parts.pop(0) if self.parts else b""
+        if isinstance(part, Exception):
+            raise part
+        return part
+
+    def cancel(self) -> None:
+        self.is_given_up = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from tests.harness.patience import PATIENCE
@@ -39,6 +40,13 @@ def wait_until(is_true: Callable[[], Any], what: What = "it") -> Any:
         _judge(end, what)
         time.sleep(PAUSE)
     return found
+
+
+async def cancelled(task: asyncio.Future[Any]) -> None:
+    """Cancel it, and wait for its end. Raises what else ended it."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 def _judge(end: float, what: What) -> None:

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pytest
 from dataplane.http.sse import EventReader
 from tests.fakes.proxy_process import Proxy, running
 from tests.harness.patience import PATIENCE
-from tests.harness.waiting import until
+from tests.harness.waiting import cancelled, until
 from tests.loopback.test_mcp_sdk import HELLO, verdicts
 
 SERVER = Path(__file__).parents[1] / "fakes/stdio_server.py"
@@ -199,9 +199,7 @@ async def test_a_process_that_misbehaves_costs_its_own_session_alone(deed: str, 
             assert (await asking).status_code == 502
             await gone(pid)
         else:
-            asking.cancel()
-            with suppress(asyncio.CancelledError):
-                await asking
+            await cancelled(asking)
             assert (await bad.send(None, "DELETE")).status_code == 200
             await gone(pid)
 

@@ -8,7 +8,6 @@ What one setting means in each case is tested beside it. Here is that each of th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
@@ -24,8 +23,7 @@ from tests.fakes.certificates import Authority
 from tests.fakes.memory_proxy import MemoryProxy
 from tests.fakes.web_objects import OBJECTS, route
 from tests.harness import yamls
-from tests.policies.test_frontend_knobs import definition, leaves
-from tests.unit.api import admission
+from tests.policies.test_frontend_knobs import Knob, completed, leaves
 
 AUTHORITY: Final = Authority()
 PAIR: Final = AUTHORITY.issue("proxy.test", client=True)
@@ -172,29 +170,6 @@ def used_again_after(seconds: float) -> Callable[[MemoryProxy], bool]:
     return observe
 
 
-@dataclass(frozen=True, slots=True)
-class Knob:
-    """A setting with a value (YAML), what shows it, what that is by default and where the setting says otherwise.
-    `beside`: what stands there in both cases."""
-
-    path: str
-    value: str
-    observe: Callable[[MemoryProxy], Any]
-    default: Any
-    otherwise: Any
-    beside: str = "{}"
-
-    def backend(self, is_set: bool) -> dict[str, Any]:
-        settings: dict[str, Any] = yamls.load(self.beside)
-        if is_set:
-            *above, last = self.path.split(".")
-            inside = settings
-            for name in above:
-                inside = inside.setdefault(name, {})
-            inside[last] = yamls.load(self.value)
-        return settings
-
-
 EVICTS: Final = "{health: {eviction: {}}}"
 SPEAKS: Final = "{tls: {}}"
 KNOBS: Final = (
@@ -303,17 +278,12 @@ def of_a_folder(backend: dict[str, Any]) -> MemoryProxy:
 
 
 def of_an_api_server(backend: dict[str, Any]) -> MemoryProxy:
-    """The same objects, with the defaults that the definition of GatewayPolicy writes into them."""
-    documents = yamls.load_all(objects(backend))
-    for document in documents:
-        if document["kind"] == "GatewayPolicy":
-            assert admission.refusals(definition(), document) == []
-    return BothPlanes(yamls.dump_all(documents))
+    return completed(objects(backend))
 
 
 def check(knob: Knob, make: Callable[[dict[str, Any]], MemoryProxy]) -> None:
-    assert knob.observe(make(knob.backend(is_set=False))) == knob.default
-    assert knob.observe(make(knob.backend(is_set=True))) == knob.otherwise
+    assert knob.observe(make(knob.settings(is_set=False))) == knob.default
+    assert knob.observe(make(knob.settings(is_set=True))) == knob.otherwise
 
 
 def named(knob: Knob) -> str:

@@ -231,8 +231,8 @@ def silent_for(seconds: float) -> Callable[[MemoryProxy], bool]:
 
 @dataclass(frozen=True)
 class Knob:
-    """`path` below `frontend`, and its value as YAML; what `observe` gives without it, and with it. `beside`: what it
-    needs."""
+    """A setting by its path in its section, and its value as YAML; what `observe` gives without it, and with it.
+    `beside`: what stands there in both cases."""
 
     path: str
     value: str
@@ -241,7 +241,7 @@ class Knob:
     otherwise: Any
     beside: str = "{}"
 
-    def frontend(self, is_set: bool) -> dict[str, Any]:
+    def settings(self, is_set: bool) -> dict[str, Any]:
         made: dict[str, Any] = yamls.load(self.beside)
         if is_set:
             *parents, name = self.path.split(".")
@@ -420,8 +420,12 @@ def definition() -> Any:
 
 
 def of_an_api_server(frontend: dict[str, Any], is_secure: bool = False) -> MemoryProxy:
+    return completed(objects(frontend, is_secure))
+
+
+def completed(text: str) -> MemoryProxy:
     """The same objects, with the defaults that the definition of GatewayPolicy writes into them."""
-    documents = yamls.load_all(objects(frontend, is_secure))
+    documents = yamls.load_all(text)
     for document in documents:
         if document["kind"] == "GatewayPolicy":
             assert admission.refusals(definition(), document) == []
@@ -430,8 +434,8 @@ def of_an_api_server(frontend: dict[str, Any], is_secure: bool = False) -> Memor
 
 def check(knob: Knob, make: Callable[[dict[str, Any], bool], MemoryProxy]) -> None:
     is_secure = knob in OF_TLS
-    assert knob.observe(make(knob.frontend(is_set=False), is_secure)) == knob.default
-    assert knob.observe(make(knob.frontend(is_set=True), is_secure)) == knob.otherwise
+    assert knob.observe(make(knob.settings(is_set=False), is_secure)) == knob.default
+    assert knob.observe(make(knob.settings(is_set=True), is_secure)) == knob.otherwise
 
 
 def named(knob: Knob) -> str:
@@ -475,7 +479,7 @@ def test_from_an_api_server(knob: Knob) -> None:
 @pytest.mark.parametrize("knob", [each for each in KNOBS if each.path.startswith("http.")], ids=named)
 def test_of_a_listener_of_a_standalone_file(knob: Knob) -> None:
     """`http` of a listener sets it anew."""
-    proxy = MemoryProxy(file(knob.frontend(is_set=False), knob.frontend(is_set=True)["http"]))
+    proxy = MemoryProxy(file(knob.settings(is_set=False), knob.settings(is_set=True)["http"]))
     assert knob.observe(proxy) == knob.otherwise
 
 

@@ -19,6 +19,7 @@ from gatewright.api.schema.metadata import ObjectKey
 from gatewright.wire.v1 import resource_pb2
 from tests.fakes.object_server import ObjectServer
 from tests.harness import yamls
+from tests.harness.waiting import cancelled
 from tests.unit.translate.test_program import CLASS, GATEWAY, ROUTE, SERVICE, SLICE
 
 KEY = ObjectKey("HTTPRoute", "default", "shop")
@@ -58,9 +59,7 @@ async def cluster(*texts: str) -> AsyncIterator[Cluster]:
         yield made
     finally:
         made.pipeline.close()
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
+        await cancelled(running)
 
 
 def test_both_are_sources() -> None:

@@ -17,7 +17,7 @@ from controlplane.kube.reading.source import ClusterSource
 from controlplane.pipeline import Pipeline
 from gatewright.api.objects.kinds import KINDS
 from tests.fakes.api_server import ApiServer
-from tests.harness.waiting import until
+from tests.harness.waiting import cancelled, until
 
 Json = dict[str, Any]
 
@@ -128,9 +128,7 @@ async def running(world: World) -> AsyncIterator[World]:
             yield world
     finally:
         world.pipeline.close()
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await cancelled(task)
 
 
 @pytest.mark.process

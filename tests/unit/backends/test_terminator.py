@@ -18,6 +18,7 @@ from dataplane.net import turns
 from dataplane.net.turns import SHARE, Turns
 from dataplane.upstream.calls import Call
 from dataplane.upstream.calls.call import BUFFER
+from tests.fakes.calls import Parts
 
 
 class Client:
@@ -196,25 +197,6 @@ async def test_what_was_stopped_for_its_size_goes_on_when_it_is_poured(desk: Des
     with pytest.raises(CallFailed, match="it broke"):
         await pouring
     made.hold(True)
-
-
-class Parts:
-    """`contract.Pours`: what a call answers, part by part; an exception is raised."""
-
-    endpoint = None
-
-    def __init__(self, *parts: bytes | Exception) -> None:
-        self.parts = list(parts)
-        self.is_given_up = False
-
-    async def receive(self) -> bytes:
-        part = self.parts.pop(0) if self.parts else b""
-        if isinstance(part, Exception):
-            raise part
-        return part
-
-    def cancel(self) -> None:
-        self.is_given_up = True
 
 
 # --- events

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import datetime as dt
 from typing import Any
 
@@ -16,6 +15,7 @@ from controlplane.xds.trust import authority as authorities
 from controlplane.xds.trust.authority import LIFETIME, RENEW, SPREAD, Authority, UnusableAuthority
 from tests.fakes.api_server import ApiServer
 from tests.fakes.moved_loop import moved
+from tests.harness.waiting import cancelled
 
 PATH = "/api/v1/namespaces/system/secrets"
 DAY = dt.timedelta(days=1)
@@ -146,9 +146,7 @@ async def test_while_it_cannot_be_read_the_one_from_before_stays_and_that_is_log
         await asyncio.sleep(LOOK)
         assert NAME in server.objects[PATH], "whoever leads makes it anew"
     finally:
-        following.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await following
+        await cancelled(following)
 
 
 async def test_one_that_is_made_and_removed_again_and_again_is_given_up() -> None:

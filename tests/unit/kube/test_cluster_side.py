@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 
 import pytest
@@ -15,6 +14,7 @@ from controlplane.kube import lease as leases
 from controlplane.kube.cluster import ClusterSide, Unwritten
 from controlplane.settings import Cluster
 from tests.fakes.api_server import ApiServer
+from tests.harness.waiting import cancelled
 from tests.unit.kube.test_cluster_source import SERVICES, Sink, service
 from tests.unit.kube.test_leadership import LEASES, holder, turns
 
@@ -45,8 +45,6 @@ async def test_it_is_read_and_written_by_who_leads(monkeypatch: pytest.MonkeyPat
         await turns(lambda: sink.idles > 0 and sink.names() == ["shop"] and holder(server) == "me")
         assert side.leadership is not None and side.leadership.is_leader
     finally:
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
+        await cancelled(running)
         await side.close()
     assert holder(server) == "", "another one need not wait until the Lease has run out"

@@ -20,6 +20,7 @@ from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.schema.selector_text import parsed
 from tests.fakes.api_server import ApiServer
 from tests.harness.seeds import rolls
+from tests.harness.waiting import cancelled
 
 SERVICES, ROUTES = "/api/v1/services", "/apis/gateway.networking.k8s.io/v1/httproutes"
 TCP_ROUTES = "/apis/gateway.networking.k8s.io/v1alpha2/tcproutes"
@@ -75,9 +76,7 @@ async def following(server: ApiServer, *kinds: str, selector: str = "") -> Async
     try:
         yield source, sink
     finally:
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
+        await cancelled(running)
 
 
 async def turns(holds: Callable[[], bool]) -> None:

@@ -20,7 +20,7 @@ from controlplane.translate.gateway.wanted import Outcome, Wanted
 from controlplane.translate.keys import ObjectKey
 from gatewright.api.objects.gateway_parameters import GatewayParametersSpec
 from tests.fakes.api_server import ApiServer
-from tests.harness.waiting import until
+from tests.harness.waiting import cancelled, until
 
 WEB = ObjectKey("shop", "web")
 SERVICE = WantedKey("Service", "shop", "web")
@@ -95,9 +95,7 @@ async def leading(world: World | None = None) -> AsyncIterator[World]:
         yield world
     finally:
         for each in running:
-            each.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await each
+            await cancelled(each)
 
 
 async def test_everything_is_made_in_order_and_then_nothing_is_written() -> None:
@@ -587,9 +585,7 @@ async def test_addresses_are_told_also_by_who_does_not_lead() -> None:
     expected = Outcome((("IPAddress", "10.0.0.1"), ("Hostname", "a.example")), cluster_addresses=("10.96.0.1",))
     await follower.holds(lambda: follower.outcomes == {"shop/web": expected})
     assert follower.writes() == world.writes()
-    following.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await following
+    await cancelled(following)
 
 
 async def test_pods_of_which_none_is_ready_are_told() -> None:

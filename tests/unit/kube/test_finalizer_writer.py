@@ -15,7 +15,7 @@ from controlplane.kube.writing.finalizers import FinalizerWriter
 from controlplane.translate.gateway.class_finalizers import FINALIZER, FinalizerWrite
 from controlplane.translate.keys import ObjectKey
 from tests.fakes.api_server import ApiServer
-from tests.harness.waiting import until
+from tests.harness.waiting import cancelled, until
 
 CLASSES = "/apis/gateway.networking.k8s.io/v1/gatewayclasses"
 KEY = ObjectKey("", "gatewright")
@@ -58,9 +58,7 @@ async def writing() -> AsyncIterator[World]:
     try:
         yield world
     finally:
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
+        await cancelled(running)
 
 
 @pytest.fixture(autouse=True)

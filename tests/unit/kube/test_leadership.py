@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -13,6 +12,7 @@ from controlplane.kube import lease as leases
 from controlplane.kube.access import ApiError
 from controlplane.kube.leadership import Leadership
 from tests.fakes.api_server import ApiServer
+from tests.harness.waiting import cancelled
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/system/leases"
 
@@ -31,9 +31,7 @@ class Candidate:
             self.works -= 1
 
     async def end(self) -> None:
-        self._running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._running
+        await cancelled(self._running)
 
 
 class Clock:

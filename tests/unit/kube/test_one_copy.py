@@ -19,7 +19,7 @@ from controlplane.snapshot.history import History
 from gatewright.api.objects.kinds import KINDS
 from gatewright.api.schema.metadata import KubeObject
 from tests.fakes.api_server import ApiServer
-from tests.harness.waiting import until
+from tests.harness.waiting import cancelled, until
 
 API = "gateway.networking.k8s.io/v1"
 CLASSES, GATEWAYS, ROUTES = (f"/apis/{API}/{each}" for each in ("gatewayclasses", "gateways", "httproutes"))
@@ -54,9 +54,7 @@ async def controller(server: ApiServer) -> AsyncIterator[tuple[Pipeline, Cluster
         yield pipeline, source
     finally:
         pipeline.close()
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
+        await cancelled(running)
 
 
 def held(*roots: object, beside: object) -> list[Any]:

@@ -18,6 +18,7 @@ from controlplane.kube.reading.reflector import Reflector
 from gatewright.api.objects.kinds import KINDS
 from tests.fakes.api_server import ApiServer
 from tests.fakes.moved_loop import moved
+from tests.harness.waiting import cancelled
 
 SERVICES = "/api/v1/services"
 SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": "shop"}}
@@ -58,9 +59,7 @@ async def following(server: Server, drawn: float = 0.0, kind: str = "Service") -
     try:
         yield made
     finally:
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
+        await cancelled(running)
         await asyncio.sleep(0.001)
 
 

@@ -14,7 +14,7 @@ from controlplane.kube.access import ApiError
 from controlplane.kube.writing.statuses import AT_ONCE, AT_ONCE_LEAST, StatusWriter
 from controlplane.translate.status.statuses import StatusKey, StatusWrite
 from tests.fakes.api_server import ApiServer
-from tests.harness.waiting import until
+from tests.harness.waiting import cancelled, until
 
 ROUTES = "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes"
 GATEWAYS = "/apis/gateway.networking.k8s.io/v1/namespaces/shop/gateways"
@@ -57,9 +57,7 @@ async def writing() -> AsyncIterator[World]:
     try:
         yield world
     finally:
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
+        await cancelled(running)
 
 
 async def test_a_status_is_written_and_nothing_else_of_the_object() -> None:
@@ -92,9 +90,7 @@ async def test_the_status_of_a_gateway_does_not_wait_for_those_of_a_thousand_rou
     world.put("HTTPRoute", ROUTES, "last")
     await world.holds(lambda: writer.count >= 1001)
     assert world.server.asked.index(("PATCH", f"{GATEWAYS}/web/status")) < AT_ONCE
-    running.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await running
+    await cancelled(running)
 
 
 class Hanging(ApiServer):
@@ -116,9 +112,7 @@ async def test_the_status_of_a_gateway_does_not_wait_for_answers_about_routes() 
     await world.holds(lambda: len(world.server.asked) == AT_ONCE_LEAST)
     world.put("Gateway", GATEWAYS, "web")
     await world.holds(lambda: world.server.objects[GATEWAYS]["web"].get("status") == {"number": 1})
-    running.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await running
+    await cancelled(running)
 
 
 @contextlib.asynccontextmanager
@@ -136,9 +130,7 @@ async def counted(server: ApiServer) -> AsyncIterator[tuple[World, Callable[[], 
     try:
         yield world, lambda: looks[0], now
     finally:
-        running.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await running
+        await cancelled(running)
 
 
 async def turns(count: int = 100) -> None:
@@ -173,15 +165,11 @@ async def test_who_leads_again_writes_what_was_under_way_when_the_lease_was_lost
     first = asyncio.create_task(world.writer.run(world.feed))
     world.put("HTTPRoute", ROUTES, "r1")
     await world.holds(lambda: ("PATCH", f"{ROUTES}/r1/status") in world.server.asked)
-    first.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await first
+    await cancelled(first)
     assert len(world.writer) == 0
     second = asyncio.create_task(world.writer.run(world.feed))
     await world.holds(lambda: world.server.asked.count(("PATCH", f"{ROUTES}/r1/status")) == 2)
-    second.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await second
+    await cancelled(second)
 
 
 async def test_what_changes_before_its_own_write_came_back_is_no_conflict() -> None:
@@ -208,9 +196,7 @@ async def test_who_begins_late_writes_what_is_there() -> None:
     world.want(1)
     running = asyncio.create_task(world.writer.run(world.feed))
     await world.holds(lambda: world.status == {"number": 1})
-    running.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await running
+    await cancelled(running)
     world.want(2)
     await asyncio.sleep(0)
     assert len(world.writer) == 0  # whoever does not lead holds nothing

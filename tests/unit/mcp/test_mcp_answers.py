@@ -12,27 +12,8 @@ from dataplane.backends.mcp.answers import AnswerRefused, Answers, Opened, Targe
 from dataplane.chain.calls import FOR_EVER, CallAnswer, CallFailed
 from dataplane.http.heads import Head
 from dataplane.upstream.settings import Settings
+from tests.fakes.calls import Parts
 from tests.fakes.mcp_memory import claim
-
-
-class Parts:
-    """`answers.Answering`: what a call answers, part by part; an exception is raised."""
-
-    endpoint = None
-
-    def __init__(self, *parts: bytes | Exception) -> None:
-        self.parts = list(parts)
-        self.is_given_up = False
-
-    async def receive(self) -> bytes:
-        part = self.parts.pop(0) if self.parts else b""
-        if isinstance(part, Exception):
-            raise part
-        return part
-
-    def cancel(self) -> None:
-        self.is_given_up = True
-
 
 # --- who is called
 

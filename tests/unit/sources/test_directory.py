@@ -19,6 +19,7 @@ from gatewright import files
 from gatewright.api.schema.metadata import ObjectKey
 from gatewright.api.text.problem import Problem
 from tests.harness.patience import PATIENCE
+from tests.harness.waiting import cancelled
 
 
 def decode(text: str) -> file_state.Decoded:
@@ -83,9 +84,7 @@ async def running(
             await source.synced.wait()
         yield source, seen
     finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await cancelled(task)
 
 
 async def test_reads_what_is_there_and_ignores_what_is_not_configuration(tmp_path: Path) -> None:
