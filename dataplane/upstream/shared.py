@@ -272,6 +272,8 @@ class SharedConnections:
     def _expire(self) -> None:
         """Those who wait too long."""
         self._is_timed = False
+        was = len(self.connections)
+        self._leave_stingy()
         now, waiting, most = self._opens.clock(), self._waiting, self._patience
         for _ in range(SLICE):
             if not waiting or (waiting.first.is_wanted and now - waiting.first.since < most):
@@ -285,6 +287,15 @@ class SharedConnections:
             self._is_timed = True
             left = waiting.first.since + most - now
             self._opens.later(max(left, SOONEST) if left > 0 else 0.0, self._expire)
+        if len(self.connections) < was:
+            self._open()
+
+    def _leave_stingy(self) -> None:
+        """Close what takes no stream, and has none: it was waited for, and the next one may take some."""
+        for connection in list(self.connections):
+            if not (connection.streams or connection.free_streams() or connection.is_spent):
+                self.connections.remove(connection)
+                connection.close()
 
     def close_unused(self, now: float, seconds: float) -> int:
         """Close what has lent no stream for so long; how many these were."""
