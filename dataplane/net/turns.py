@@ -33,9 +33,6 @@ CROWD: Final = 64
 LARGE: Final = 2048
 """Bytes of one read that may hold more frames than others should wait for; most requests have fewer."""
 
-READS: Final = 16
-"""Connections of those whose large reads wait that read again in one turn: 256 KB each take 4 ms together."""
-
 
 class Waiting(Protocol):
     def next_turn(self) -> None:
@@ -60,8 +57,6 @@ class Turns:
         "_now",
         "_number",
         "_over",
-        "_reads",
-        "_reads_of",
         "_served",
         "_waiting",
         "_was_put_off",
@@ -104,8 +99,6 @@ class Turns:
         """Of the present turn; it changes with each that has a share."""
         self._over = -1
         """The turn that ends with the next `_is_over`."""
-        self._reads, self._reads_of = 0, -1
-        """How many of those whose reads waited read again, and in which turn."""
         self.is_costly = False
         """Something computed for long in this turn: work that has not begun asks `is_full` first."""
         self._costly: set[str] = set()
@@ -172,13 +165,6 @@ class Turns:
         """A connection whose frames are not counted yet got so many bytes in one read. Whether they wait, because
         others have used up the share of this turn: 32 connections may each have a read that no bound of one cuts."""
         return size > LARGE and not self.begin() and self.is_spent()
-
-    def may_read(self) -> bool:
-        """Whether one of those whose large reads wait reads again in this turn. Else it asks for another one."""
-        if self._reads_of != self.number:
-            self._reads, self._reads_of = 0, self.number
-        self._reads += 1
-        return self._reads <= READS
 
     def share(self, most: int) -> int:
         """How much of `most`, the bound of one connection, it may do at a time while so many wait as do now."""

@@ -8,10 +8,13 @@ connections, a proxied request costs a third less CPU. What one connection is gi
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from dataplane.link.last_served import LastServed
+from dataplane.net.arrivals import Arrivals
+from dataplane.net.reads import Reads
 from dataplane.net.turns import Turns
 
 log = logging.getLogger("dataplane.net")
@@ -27,18 +30,28 @@ class Writer(Protocol):
 
 
 class Writes:
-    """One per worker. `call_soon` is the loop's: it runs a function when the present events are handled."""
+    """One per worker. `call_soon` is the loop's: it runs a function when the present events are handled. `clock`:
+    seconds of CPU time."""
 
-    __slots__ = ("_call_soon", "_writers", "now", "served", "turns")
+    __slots__ = ("_call_soon", "_writers", "arrivals", "now", "reads", "served", "turns")
 
-    def __init__(self, call_soon: Callable[[Callable[[], None]], Any], served: LastServed | None = None) -> None:
+    def __init__(
+        self,
+        call_soon: Callable[[Callable[[], None]], Any],
+        served: LastServed | None = None,
+        clock: Callable[[], float] = time.thread_time,
+    ) -> None:
         self._call_soon = call_soon
         self.served = served or LastServed.unseen()
         """Where a connection enters its name once,"""
         self.now = self.served.now
         """and says that its bytes are being looked at."""
-        self.turns = Turns(call_soon, now=self.now)
+        self.turns = Turns(call_soon, clock, now=self.now)
         """For connections that have more to read than one turn is for."""
+        self.arrivals = Arrivals(self.turns)
+        """For those whose requests are light, and many."""
+        self.reads = Reads(self.turns)
+        """For those whose bodies are large."""
         self._writers: list[Writer] = []
 
     def add(self, writer: Writer) -> None:

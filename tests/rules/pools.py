@@ -52,7 +52,7 @@ POOLS: Final = (
     ),
     Pool("dataplane.upstream.dial.hbone", "MAX_WORKLOADS", why=THEIRS),
     Pool("dataplane.backends.dynamic.destinations", "MOST", why=CACHE),
-    Pool("dataplane.net.turns", "READS", why="of one turn: who is not among them reads in the next"),
+    Pool("dataplane.net.reads", "READS", why="of one turn: who is not among them reads in the next"),
     Pool("dataplane.net.accounts", "ADDRESSES", why="half of them is forgotten for one more: those that owe least"),
     Pool("dataplane.link.buckets", "PLACES", why="keys that nobody uses make place; one client may have all of them"),
     Pool("dataplane.link.arranged", "GROUPS", why=CACHE),

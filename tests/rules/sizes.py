@@ -162,7 +162,6 @@ FILES: Final[dict[str, Row]] = {
     "dataplane/mcp/messages.py": Row(
         311, "one strict reader: the envelope's fields and their bounds, a short function for each"
     ),
-    "dataplane/net/turns.py": Row(257, "one queue, and the questions about the share of a turn that all ask of it"),
     "dataplane/proxy/attempt/attempts.py": Row(
         302, "one state machine in the form of functions: what happens when an attempt fails"
     ),

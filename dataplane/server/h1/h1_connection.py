@@ -23,7 +23,9 @@ from dataplane.http.messages import UNKNOWN, Peer
 from dataplane.http.methods import METHODS
 from dataplane.http.rules import HttpRules
 from dataplane.net.accounts import REQUEST
+from dataplane.net.arrivals import FEW
 from dataplane.net.crowd import BUSY
+from dataplane.net.turns import LARGE
 from dataplane.proxy.deadlines import NEVER
 from dataplane.proxy.exchange import CarriedExchange
 from dataplane.server import admission
@@ -152,6 +154,7 @@ class Connection(Responding):
         self.context.connections.discard(self)
         self.context.recorder.disconnected(self.bind)
         self.context.leases.client_left(self.peer)
+        self.writes.reads.leave(self)
         was, self.state = self.state, CLOSED
         self.due = NEVER
         self.buffer = b""
@@ -234,10 +237,17 @@ class Connection(Responding):
             else:
                 end = data.find(b"\r\n\r\n")
             if end > 0:
-                if self.writes.turns.is_costly and self.writes.turns.is_full(self.peer.address):
+                writes = self.writes
+                if writes.turns.is_costly and writes.turns.is_full(self.peer.address):
                     self.buffer = data
                     self.state = WAIT
                     self._wait()
+                    return
+                writes.arrivals.count += 1
+                if writes.arrivals.count > FEW and writes.arrivals.is_late_for(self.peer.address):
+                    self.buffer = data
+                    self.state = WAIT
+                    writes.turns.add(self, self.peer.address)  # it is read on: little more comes before the answer
                     return
                 self.busy = True
                 self._request(data, end)
@@ -248,8 +258,8 @@ class Connection(Responding):
                 self._partial(data)
         elif state == READ_BODY:
             self._receive(data)
-            if self.writes.turns.is_late_for(len(data)) and self.state == READ_BODY and not self.paused & TURN:
-                self._wait()  # the loop would read one socket many times, and hundreds may be readable at once
+            if self.writes.reads.are_late(self, len(data)):
+                self.writes.reads.stop(self, self.peer.address)  # the loop would read one socket many times
         elif state == WAIT:
             self._keep_for_later(data)
         elif state == TUNNELLING and self.exchange is not None:
@@ -321,9 +331,6 @@ class Connection(Responding):
         """As `net.turns.Waiting`."""
         self.writes.now[0] = self.number
         rest = self.reader.rest if self.state == READ_BODY and self.reader is not None else b""
-        if self.state == READ_BODY and not rest and not self.writes.turns.may_read():
-            self.writes.turns.add(self, self.peer.address)
-            return
         self.resume_reading(TURN)
         if self.state == WAIT and self.exchange is None:
             self.state = READ_HEAD
@@ -334,6 +341,17 @@ class Connection(Responding):
             return
         if self.writes.turns.overspends(self.peer.address, moved) and self.state != CLOSED:
             self._overspent()
+
+    def hold(self) -> bool:
+        """As `net.reads.Reading`."""
+        reads = self.state == READ_BODY and not self.paused
+        if reads:
+            self.pause_reading(TURN)
+        return reads
+
+    def read_again(self) -> None:
+        """As `net.reads.Reading`."""
+        self.resume_reading(TURN)
 
     def _overspent(self) -> None:
         log.warning("http1 connection of %s is cut: Overspent", self.peer.address)
@@ -463,6 +481,8 @@ class Connection(Responding):
                 self._receive(data[body:])
                 if self.exchange is not x:
                     return
+            if self.state == READ_BODY and (self.reader is not None or self.left > LARGE):
+                self.writes.reads.enter(self, self.peer.address)
         else:
             self.request_done = True
             self.state = WAIT
@@ -503,6 +523,7 @@ class Connection(Responding):
             self.request_done = True
             self.state = WAIT
             self.reader = None
+            self.writes.reads.leave(self)
             self.buffer = extra
             if extra:
                 self.writes.turns.begin()

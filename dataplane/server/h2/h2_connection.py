@@ -16,6 +16,7 @@ from dataplane.http.h2.errors import NO_ERROR
 from dataplane.http.h2.events import LAST, Content
 from dataplane.http.messages import Peer
 from dataplane.net.accounts import REQUEST
+from dataplane.net.arrivals import FEW
 from dataplane.net.crowd import BUSY
 from dataplane.net.endings import end_all
 from dataplane.net.writes import AT_ONCE
@@ -185,6 +186,7 @@ class Connection:
         self.context.connections.discard(self)
         self.context.recorder.disconnected(self.bind)
         self.context.leases.client_left(self.peer)
+        self.context.writes.reads.leave(self)
         self.state = CLOSED
         self.due = NEVER
         self.unread = b""
@@ -356,7 +358,9 @@ class Connection:
                 self.is_stopped = True
                 self.transport.pause_reading()
             return
-        if self.context.writes.turns.is_late_for(len(data)):
+        writes = self.context.writes
+        is_late = writes.arrivals.count > FEW and writes.arrivals.is_late_for(self.peer.address)
+        if is_late or writes.reads.are_late(self, len(data)):
             self.unread = data
             self._wait()
             return
@@ -394,6 +398,20 @@ class Connection:
             self._handle(self.codec.cut("Overspent"))
             self.write_soon()
 
+    def hold(self) -> bool:
+        """As `net.reads.Reading`."""
+        reads = self.state == OPEN and bool(self.codec.streams) and not self.is_stopped
+        if reads:
+            self.is_stopped = True
+            self.transport.pause_reading()
+        return reads
+
+    def read_again(self) -> None:
+        """As `net.reads.Reading`."""
+        if self.is_stopped and not self.waits and self.state == OPEN:
+            self.is_stopped = False
+            self.transport.resume_reading()
+
     def _go_on(self) -> int:
         """With what waited. How many bytes of content were read."""
         unhandled, self.unhandled = self.unhandled, []
@@ -406,21 +424,20 @@ class Connection:
         data, self.unread = self.unread, b""
         if data or self.codec.has_more:
             found = self._receive(data)
-        if self.is_stopped and not self.waits and self.state == OPEN:
-            self.is_stopped = False
-            self.transport.resume_reading()
+        self.read_again()
         return sum(len(event.data) for event in found if type(event) is Content)
 
     def _start(self) -> None:
         """Begin requests that are here; none while the client does not read what is answered to others, for heads of
         answers know no window."""
-        arrived, turns = self.arrived, self.context.writes.turns
+        arrived, turns, arrivals = self.arrived, self.context.writes.turns, self.context.writes.arrivals
         if len(arrived) > 1:
             turns.begin()
         while arrived and not self.is_blocked:
             if not self.requests_left or (turns.is_costly and turns.is_full(self.peer.address)):
                 self._wait()
                 return
+            arrivals.count += 1
             carrier = arrived.popleft()
             carrier.is_new = False
             exchange = carrier.exchange

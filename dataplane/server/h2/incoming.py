@@ -13,6 +13,7 @@ from dataplane.http.h2.errors import ENHANCE_YOUR_CALM
 from dataplane.http.heads import Head
 from dataplane.http.refused import of_parts
 from dataplane.http.upgrades import WEBSOCKET
+from dataplane.net.reads import Reading
 from dataplane.proxy.exchange import CarriedExchange
 from dataplane.server.h2 import requests, watch, websocket
 from dataplane.server.h2.stream import StreamCarrier
@@ -35,7 +36,7 @@ DRAIN = b"gw-drain"
 VERSION = b"HTTP/2"
 
 
-class Receives(watch.Watched, Protocol):
+class Receives(watch.Watched, Reading, Protocol):
     """Whose events they are (`connection.Connection`)."""
 
     bind: str
@@ -85,6 +86,7 @@ def _request(connection: Receives, event: events.Request) -> None:
         carrier.has_content = True
         x.expect(known.length, known.grpc)
         x.expects = known.expects
+        connection.context.writes.reads.enter(connection, connection.peer.address)
     connection.arrived.append(carrier)
 
 

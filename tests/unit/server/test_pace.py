@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 
 from dataplane.chain.filter import STEP, Filter, Row
 from dataplane.filters.registry import ROWS
-from dataplane.net.turns import LARGE, READS, SHARE, Turns
-from tests.fakes.memory_proxy import ROUTES, FakeClient, MemoryProxy
+from dataplane.net.arrivals import FEW
+from dataplane.net.reads import READS
+from dataplane.net.turns import LARGE
+from tests.fakes.late import PIECE, POST, Late
+from tests.fakes.memory_proxy import ROUTES, MemoryProxy
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: "
-PIECE = b"x" * (LARGE + 1)
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -80,52 +80,120 @@ class TestLargeReads:
         assert second.reading
         loop.end()
 
+    def test_one_that_is_late_stops_all_before_they_are_read(self) -> None:
+        loop = Late()
+        clients = loop.uploads(5)
+        done = loop.client()
+        done.send(POST + b"1\r\n\r\nx")
+        for client in clients[:2]:
+            client.send(PIECE)
+        assert [client.reading for client in clients] == [False] * 5
+        assert done.reading, "its body is here"
+        loop.end()
+
     def test_so_many_go_on_in_one_turn(self) -> None:
         loop = Late()
         clients = loop.uploads(2 * READS + 4)
-        for client in clients:
+        for client in clients[:2]:
             client.send(PIECE)
         going_on = [sum(client.reading for client in clients)]
         while going_on[-1] < len(clients):
             loop.turn()
             going_on.append(sum(client.reading for client in clients))
         steps = [after - before for before, after in pairwise(going_on)]
-        assert going_on[0] == 1 and max(steps) <= READS
+        assert going_on[0] == 0 and steps == [READS, READS, 4]
         loop.end()
 
+    def test_who_may_read_again_does_so_before_the_next_one_is_stopped(self) -> None:
+        loop = Late()
+        clients = loop.uploads(READS + 1)
+        for client in clients[:2]:
+            client.send(PIECE)
+        loop.turn()
+        reading = [client for client in clients if client.reading]
+        for client in reading[:2]:
+            client.send(PIECE)
+        assert all(client.reading for client in reading[2:]) and not reading[1].reading
+        loop.end()
 
-class Late:
-    """A proxy whose loop is turned by hand. Each look at its clock finds the share of a turn used up, but in `turn`."""
+    def test_each_address_reads_before_one_reads_twice(self) -> None:
+        loop = Late()
+        many = loop.uploads(3 * READS, "192.0.2.1")
+        (one,) = loop.uploads(1, "192.0.2.2")
+        for client in many[:2]:
+            client.send(PIECE)
+        assert not one.reading
+        loop.turn()
+        assert one.reading and sum(client.reading for client in many) == READS - 1
+        loop.end()
 
-    def __init__(self) -> None:
-        self.proxy = MemoryProxy()
-        self.calls: list[Callable[[], None]] = []
-        self.now, self.tick = 0.0, SHARE
-        self.proxy.context.writes.turns = Turns(self.calls.append, self.clock)
-        self.clients: list[FakeClient] = []
+    def test_connections_that_end_meanwhile_are_forgotten(self) -> None:
+        loop = Late()
+        clients = loop.uploads(3)
+        for client in clients[:2]:
+            client.send(PIECE)
+        clients[0].lose()
+        loop.turn()
+        assert clients[1].reading and clients[2].reading and not clients[0].reading
+        loop.end()
+        assert not len(loop.proxy.context.writes.reads)
 
-    def clock(self) -> float:
-        self.now += self.tick
-        return self.now
 
-    def uploads(self, number: int) -> list[FakeClient]:
-        self.clients = [self.proxy.connect((f"192.0.2.{1 + each}", 40000)) for each in range(number)]
-        for client in self.clients:
-            client.send(POST + b"%d\r\n\r\n" % (10 * len(PIECE)))
-        return self.clients
+class TestManyRequests:
+    """Thousands of connections may have a light request in one moment."""
 
-    def turn(self) -> None:
-        self.tick = 0.0
-        calls, self.calls[:] = self.calls[:], []
-        for call in calls:
-            call()
-        self.tick = SHARE
+    def test_of_one_address_wait_where_the_share_of_the_turn_is_used_up(self) -> None:
+        loop = Late()
+        clients = [loop.client("192.0.2.1") for _ in range(4 * FEW)]
+        for client in clients:
+            client.send(GET)
+        assert FEW < loop.begun() < 3 * FEW
+        loop.end_turns()
+        assert loop.begun() == len(clients)
+        loop.end()
 
-    def end(self) -> None:
-        for client in self.clients:
-            client.lose()
-        while self.calls:
-            self.turn()
+    def test_another_address_does_not_wait_for_them(self) -> None:
+        loop = Late()
+        for _ in range(4 * FEW):
+            loop.client("192.0.2.1").send(GET)
+        begun = loop.begun()
+        loop.client("192.0.2.2").send(GET)
+        assert loop.begun() == begun + 1
+        loop.client("192.0.2.2").send(GET)
+        assert loop.begun() == begun + 1, "it has had one in this turn"
+        loop.end()
+
+    def test_few_in_each_turn_never_wait(self) -> None:
+        loop = Late()
+        for number in range(8):
+            for _ in range(FEW // 2):
+                loop.client("192.0.2.1").send(GET)
+            assert loop.begun() == (number + 1) * (FEW // 2)
+            loop.turn()
+        loop.end()
+
+    def test_what_follows_a_request_that_waits_is_kept_to_a_bound(self) -> None:
+        loop = Late()
+        clients = [loop.client("192.0.2.1") for _ in range(4 * FEW)]
+        for client in clients:
+            client.send(GET)
+        last = clients[-1]
+        assert last.reading
+        last.send(GET + b"x" * 70_000)
+        assert not last.reading
+        last.half_close()
+        assert last.open, "what it asked for is answered"
+        loop.end()
+
+    def test_who_leaves_while_it_waits_asks_for_nothing(self) -> None:
+        loop = Late()
+        clients = [loop.client("192.0.2.1") for _ in range(4 * FEW)]
+        for client in clients:
+            client.send(GET)
+        clients[-1].lose()
+        loop.end_turns()
+        assert loop.begun() == len(clients) - 1
+        loop.end()
 
 
 class TestIdleConnections:
