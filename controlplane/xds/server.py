@@ -231,7 +231,8 @@ class XdsServer:
             self._forget(session)
 
     async def _charge(self, stream: Stream, call: DeltaCall, peer: Peer, held: ExitStack, *owners: str) -> Charge:
-        """Count a stream for its owners, until `held` is left. One beyond the limits is turned away."""
+        """Count a stream for its owners, until `held` is left. One beyond the limits is turned away, and
+        counts no more."""
         try:
             charge = self._kept.open(*owners)
             held.callback(charge.end)
@@ -240,6 +241,7 @@ class XdsServer:
         except Exhausted as error:
             reason = str(error)
         stream.forget()
+        held.close()  # before the peer hears of it, which may take long: others would be refused because of it
         await self._turn_away(call, peer, grpc.StatusCode.RESOURCE_EXHAUSTED, reason, owners[0])
 
     async def _review(self, peer: Peer, gateway: str) -> Verdict:

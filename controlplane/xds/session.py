@@ -138,6 +138,7 @@ class Session:
             LOG.warning("proxy %s: %s", self.proxy.node_id, error)
             self._numbers.streams[EXHAUSTED] += isinstance(error, Exhausted)
             self.stream.forget()
+            self._charge.weigh(self.stream.weight)  # others do not have to wait until the peer has heard of it
             error.__traceback__ = None  # what was read is in its frames, which live as long as the peer lets the call
             await call.abort(code_of(error), str(error))
         finally:

@@ -128,6 +128,7 @@ class Stream:
         """No proxy will be served by it: what the peer said is kept no longer."""
         self.subscriptions.clear()
         self.node, self.report, self.refusals = None, "", nacks.NONE
+        self._node_weight = 0
 
     # Requests
 

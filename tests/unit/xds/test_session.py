@@ -461,6 +461,40 @@ async def test_who_never_asks_is_not_waited_for(monkeypatch: pytest.MonkeyPatch)
         assert made.numbers.streams == {**NO_STREAMS, "malformed": 1}
 
 
+class DeafCall(Call):
+    """Its peer does not hear of its end."""
+
+    async def abort(self, code: grpc.StatusCode, details: str) -> NoReturn:
+        self.ended = code, details
+        await asyncio.Event().wait()
+        raise Aborted
+
+
+@pytest.mark.parametrize("is_admitted", [False, True])
+async def test_what_is_too_much_is_forgotten_before_its_peer_hears_of_it(
+    is_admitted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty streams of 4 MB, one after the other, had a small one of another Gateway turned away."""
+    monkeypatch.setattr(accounts, "MOST_BYTES", 100_000)
+    async with serving() as (made, fleet):
+        heavy, other = DeafCall(), Call()
+        if is_admitted:
+            heavy.say(ENDPOINT_TYPE, node={"id": f"{GATEWAY}/one"})
+        heavy.say(node={"id": f"{GATEWAY}/one"}, initial_resource_versions={f"r{n}": "1" for n in range(1000)})
+        tasks = [asyncio.create_task(made.delta(None, heavy))]
+        await until(lambda: heavy.ended, "the end of the heavy one")
+        assert heavy.ended is not None and heavy.ended[0] == grpc.StatusCode.RESOURCE_EXHAUSTED
+        other.say(node={"id": "shop/other/one"})
+        tasks.append(asyncio.create_task(made.delta(None, other)))
+        await until(lambda: other.ended or fleet.view("shop/other").connected, "the other one")
+        assert other.ended is None
+        assert made.numbers.kept() < 10_000
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert made.numbers.kept() == 0
+
+
 async def test_whoever_may_not_have_resources_is_refused_and_never_counted(caplog: pytest.LogCaptureFixture) -> None:
     async def refuse(identity: object, peer: Peer) -> str:
         return f"not from {peer.address}, local: {peer.local}"
