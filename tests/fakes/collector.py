@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -47,6 +48,13 @@ class Collector:
         self.rejected = 0
         self.http_port = self.grpc_port = 0
         self._lock = threading.Lock()
+
+    def file(self, folder: Path, text: str, protocol: str, origin: int) -> str:
+        """A proxy's file, by `text` as a format, that sends to this collector. `protocol`: HTTP or GRPC."""
+        port = self.http_port if protocol == "HTTP" else self.grpc_port
+        made = folder / "config.yaml"
+        made.write_text(text.format(port=port, protocol=protocol, origin=origin))
+        return str(made)
 
     def take(self, signal: str, request: Any, path: str, headers: dict[str, str]) -> int:
         """Keep a message (Any: of that signal), and say how to answer."""

@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
+CLASS = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: gatewright}
+spec: {controllerName: gatewright.dev/controller}
+"""
+WEB = f"""\
+{CLASS}---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: web}}
+spec:
+  gatewayClassName: gatewright
+  listeners: [{{name: http, port: 8080, protocol: HTTP}}]
+"""
+
 OBJECTS = """\
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass

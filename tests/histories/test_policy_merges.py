@@ -16,6 +16,7 @@ from dataplane.exchange import Exchange
 from dataplane.table.store import Change
 from tests.fakes.policy_run import policies_of
 from tests.fakes.table_state import TableRun, exchange
+from tests.fakes.web_objects import CLASS
 from tests.harness import yamls
 from tests.harness.seeds import times
 from tests.unit.attach.naive import Document, Spot, Target, verdict
@@ -42,12 +43,9 @@ TARGETS: list[Target] = [
 FIELDS = ("authorization", "csrf", "timeouts", "transformation")
 EARLY = ("authorization", "transformation")
 
-GROUND = """\
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
+GROUND = (
+    CLASS
+    + """---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: edge}
@@ -78,6 +76,7 @@ spec:
   parentRefs: [{name: edge, sectionName: web}, {name: edge, sectionName: admin}]
   rules: [{timeouts: {request: 99s}, matches: [{path: {value: /own}}]}]
 """
+)
 
 
 def settings(name: str) -> dict[str, Any]:

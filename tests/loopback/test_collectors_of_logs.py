@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.collector import Collector, attributes, collecting
+from tests.fakes.collector import attributes, collecting
 from tests.fakes.proxy_process import get, origin, running
 from tests.harness.waiting import until
 
@@ -32,17 +32,10 @@ binds:
 """
 
 
-def written(folder: Path, collector: Collector, protocol: str, to: int) -> str:
-    port = collector.http_port if protocol == "HTTP" else collector.grpc_port
-    file = folder / "config.yaml"
-    file.write_text(FILE.format(port=port, protocol=protocol, origin=to))
-    return str(file)
-
-
 @pytest.mark.parametrize("protocol", ["HTTP", "GRPC"])
 async def test_the_three_signals_arrive(protocol: str, tmp_path: Path) -> None:
     with collecting() as collector:
-        async with origin() as to, running("-f", written(tmp_path, collector, protocol, to), workers=1) as proxy:
+        async with origin() as to, running("-f", collector.file(tmp_path, FILE, protocol, to), workers=1) as proxy:
             await proxy.ready()
             assert await get(proxy.at(8080), "/shop/quiet") == (200, "hello")
             assert await get(proxy.at(8080), "/shop/7?q=1") == (200, "hello")
@@ -73,7 +66,7 @@ async def test_the_three_signals_arrive(protocol: str, tmp_path: Path) -> None:
 async def test_lines_go_on_to_standard_output(tmp_path: Path) -> None:
     with collecting() as collector:
         collector.statuses = [400]
-        async with origin() as to, running("-f", written(tmp_path, collector, "HTTP", to), workers=1) as proxy:
+        async with origin() as to, running("-f", collector.file(tmp_path, FILE, "HTTP", to), workers=1) as proxy:
             await proxy.ready()
             await get(proxy.at(8080), "/shop/7")
             await proxy.logged(r"request\t.* http.path=/shop/7 .* tenant=")

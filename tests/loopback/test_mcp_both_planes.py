@@ -15,7 +15,7 @@ from tests.fakes.event_streams import end_watchers
 from tests.fakes.proxy_process import Proxy, running
 from tests.fakes.web_objects import OBJECTS
 from tests.loopback.test_mcp_sdk import verdicts
-from tests.loopback.test_mcp_sse import Other, Running
+from tests.loopback.test_mcp_sse import Other, Server
 
 pytestmark = pytest.mark.slow
 
@@ -57,8 +57,8 @@ spec:
 
 
 @asynccontextmanager
-async def world(tmp_path: Path) -> AsyncIterator[tuple[Proxy, Running]]:
-    old, new = Running("first", True), Running("second", False)
+async def world(tmp_path: Path) -> AsyncIterator[tuple[Proxy, Server]]:
+    old, new = Server("first", True), Server("second", False)
     folder, path = tmp_path / "config", tmp_path / "xds.sock"
     folder.mkdir()
     async with AsyncExitStack() as stack:

@@ -83,7 +83,7 @@ def server(name: str) -> MCPServer:
     return made
 
 
-class Running:
+class Server:
     """A server on a port of its own, which can begin anew there."""
 
     def __init__(self, name: str, answers_json: bool = False) -> None:
@@ -91,38 +91,47 @@ class Running:
         self.answers_json = answers_json
         self.port = 0
 
+    def app(self) -> Any:
+        return server(self.name).streamable_http_app(json_response=self.answers_json)
+
     async def start(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", self.port))
         self.port = self._socket.getsockname()[1]
         config = uvicorn.Config(
-            server(self.name).streamable_http_app(json_response=self.answers_json),
+            self.app(),
             log_level="error",
             timeout_graceful_shutdown=1,
             timeout_keep_alive=600,  # on a busy machine five seconds lie between a client's calls
         )
-        self._server = uvicorn.Server(config)
-        self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]))
+        self.server = uvicorn.Server(config)
+        self._task = asyncio.create_task(self.server.serve(sockets=[self._socket]))
 
     async def stop(self) -> None:
-        self._server.should_exit = True
+        self.server.should_exit = True
         await self._task
         self._socket.close()
 
 
 @asynccontextmanager
-async def world(
-    tmp_path: Path, workers: int = 2, answers_json: bool = False
-) -> AsyncIterator[tuple[Proxy, Running, Running]]:
-    first, second = Running("first", answers_json), Running("second", answers_json)
+async def before(first: Server, second: Server, file: Path, text: str, workers: int) -> AsyncIterator[Proxy]:
+    """A proxy before two servers, by `text` as a format."""
     async with AsyncExitStack() as stack:
         stack.callback(end_watchers)
         for each in (first, second):
             await each.start()
             stack.push_async_callback(each.stop)
-        file = tmp_path / "config.yaml"
-        file.write_text(FILE.format(first=first.port, second=second.port))
+        file.write_text(text.format(first=first.port, second=second.port))
         proxy = await stack.enter_async_context(running("-f", str(file), workers=workers))
         await proxy.ready()
+        yield proxy
+
+
+@asynccontextmanager
+async def world(
+    tmp_path: Path, workers: int = 2, answers_json: bool = False
+) -> AsyncIterator[tuple[Proxy, Server, Server]]:
+    first, second = Server("first", answers_json), Server("second", answers_json)
+    async with before(first, second, tmp_path / "config.yaml", FILE, workers) as proxy:
         yield proxy, first, second
 
 

@@ -3,11 +3,9 @@ held by one worker, requests come to any."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
-import socket
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,13 +14,12 @@ from typing import Any
 
 import httpx2
 import pytest
-import uvicorn
 from mcp.client.sse import sse_client
 
-from tests.fakes.event_streams import end_watchers
-from tests.fakes.proxy_process import Proxy, running
+from tests.fakes.proxy_process import Proxy
 from tests.harness.patience import PATIENCE
-from tests.loopback.test_mcp_sdk import HELLO, server, verdicts
+from tests.loopback import test_mcp_sdk
+from tests.loopback.test_mcp_sdk import HELLO, before, server, verdicts
 from tests.loopback.test_mcp_stdio import Client
 
 FILE = """
@@ -33,59 +30,41 @@ binds:
     routes:
     - name: one
       matches: [{{path: {{type: PathPrefix, value: /one}}}}]
-      backends: [{{mcp: {{targets: [{{name: first, static: {{host: 127.0.0.1, port: {old}, protocol: SSE}}}}]}}}}]
+      backends: [{{mcp: {{targets: [{{name: first, static: {{host: 127.0.0.1, port: {first}, protocol: SSE}}}}]}}}}]
     - name: new
       matches: [{{path: {{type: PathPrefix, value: /new}}}}]
-      backends: [{{mcp: {{targets: [{{name: first, static: {{host: 127.0.0.1, port: {new}}}}}]}}}}]
+      backends: [{{mcp: {{targets: [{{name: first, static: {{host: 127.0.0.1, port: {second}}}}}]}}}}]
     - name: both
       backends:
       - mcp:
           targets:
-          - {{name: first, static: {{host: 127.0.0.1, port: {old}, protocol: SSE}}}}
-          - {{name: second, static: {{host: 127.0.0.1, port: {new}}}}}
+          - {{name: first, static: {{host: 127.0.0.1, port: {first}, protocol: SSE}}}}
+          - {{name: second, static: {{host: 127.0.0.1, port: {second}}}}}
         policies:
           mcp: {{authorization: {{action: Deny, policy: {{matchExpressions: ['mcp.tool.name == "hidden"']}}}}}}
 """
 
 
-class Running:
-    """A server on a port of its own, which can begin anew there."""
+class Server(test_mcp_sdk.Server):
+    """Of the older transport, or of the present one."""
 
     def __init__(self, name: str, is_old: bool) -> None:
-        self.name, self.is_old = name, is_old
-        self.port = 0
+        super().__init__(name)
+        self.is_old = is_old
 
-    async def start(self) -> None:
-        made = server(self.name)
-        app = made.sse_app() if self.is_old else made.streamable_http_app()
-        self._socket = socket.create_server(("127.0.0.1", self.port))
-        self.port = self._socket.getsockname()[1]
-        self._server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
-        self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]))
+    def app(self) -> Any:
+        return server(self.name).sse_app() if self.is_old else super().app()
 
     def cut(self) -> None:
         """All connections are lost, and with them its sessions."""
-        for each in list(self._server.server_state.connections):
+        for each in list(self.server.server_state.connections):
             each.transport.abort()  # type: ignore[union-attr]  # they have one
-
-    async def stop(self) -> None:
-        self._server.should_exit = True
-        await self._task
-        self._socket.close()
 
 
 @asynccontextmanager
-async def world(tmp_path: Path, workers: int = 2) -> AsyncIterator[tuple[Proxy, Running, Running]]:
-    old, new = Running("first", True), Running("second", False)
-    async with AsyncExitStack() as stack:
-        stack.callback(end_watchers)
-        for each in (old, new):
-            await each.start()
-            stack.push_async_callback(each.stop)
-        file = tmp_path / "config.yaml"
-        file.write_text(FILE.format(old=old.port, new=new.port))
-        proxy = await stack.enter_async_context(running("-f", str(file), workers=workers))
-        await proxy.ready()
+async def world(tmp_path: Path, workers: int = 2) -> AsyncIterator[tuple[Proxy, Server, Server]]:
+    old, new = Server("first", True), Server("second", False)
+    async with before(old, new, tmp_path / "config.yaml", FILE, workers) as proxy:
         yield proxy, old, new
 
 

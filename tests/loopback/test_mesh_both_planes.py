@@ -10,14 +10,12 @@ from pathlib import Path
 
 from tests.fakes.mesh import MeshAuthority, Workload, identity, serving, tls, workload
 from tests.fakes.up_process import GATEWRIGHT_UP, LISTENER, Up, running
+from tests.fakes.web_objects import CLASS
 from tests.harness.waiting import until
 
-OBJECTS = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
+OBJECTS = (
+    CLASS
+    + """---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: web, namespace: shop}
@@ -50,6 +48,7 @@ metadata: {name: app-1, namespace: shop, annotations: {ambient.istio.io/redirect
 spec: {serviceAccountName: %(account)s}
 status: {podIP: %(address)s, conditions: [{type: Ready, status: "True"}]}
 """
+)
 
 
 @asynccontextmanager

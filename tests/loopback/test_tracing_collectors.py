@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.collector import Collector, attributes, collecting
+from tests.fakes.collector import attributes, collecting
 from tests.fakes.proxy_process import get, origin, running
 from tests.harness.waiting import until
 
@@ -33,17 +33,10 @@ binds:
 """
 
 
-def written(folder: Path, collector: Collector, protocol: str, to: int) -> str:
-    port = collector.http_port if protocol == "HTTP" else collector.grpc_port
-    file = folder / "config.yaml"
-    file.write_text(FILE.format(port=port, protocol=protocol, origin=to))
-    return str(file)
-
-
 @pytest.mark.parametrize("protocol", ["HTTP", "GRPC"])
 async def test_spans_arrive(protocol: str, tmp_path: Path) -> None:
     with collecting() as collector:
-        async with origin() as to, running("-f", written(tmp_path, collector, protocol, to), workers=1) as proxy:
+        async with origin() as to, running("-f", collector.file(tmp_path, FILE, protocol, to), workers=1) as proxy:
             await proxy.ready()
             assert await get(proxy.at(8080), "/shop/7?q=secret") == (200, "hello")
 
@@ -65,7 +58,7 @@ async def test_spans_arrive(protocol: str, tmp_path: Path) -> None:
 async def test_a_collector_that_is_not_ready_gets_them_later(tmp_path: Path) -> None:
     with collecting() as collector:
         collector.statuses = [503, 429]
-        async with origin() as to, running("-f", written(tmp_path, collector, "HTTP", to), workers=1) as proxy:
+        async with origin() as to, running("-f", collector.file(tmp_path, FILE, "HTTP", to), workers=1) as proxy:
             await proxy.ready()
             assert (await get(proxy.at(8080), "/shop"))[0] == 200
 
@@ -79,7 +72,7 @@ async def test_a_collector_that_is_not_ready_gets_them_later(tmp_path: Path) -> 
 async def test_one_that_refuses_costs_records_alone(tmp_path: Path) -> None:
     with collecting() as collector:
         collector.statuses = [400]
-        async with origin() as to, running("-f", written(tmp_path, collector, "HTTP", to), workers=1) as proxy:
+        async with origin() as to, running("-f", collector.file(tmp_path, FILE, "HTTP", to), workers=1) as proxy:
             await proxy.ready()
             answers = await asyncio.gather(*(get(proxy.at(8080), "/shop") for _ in range(3)))
             assert {status for status, _ in answers} == {200}

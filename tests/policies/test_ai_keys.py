@@ -8,13 +8,11 @@ import re
 from pathlib import Path
 
 from tests.fakes.both_planes import BothPlanes
+from tests.fakes.web_objects import CLASS
 
-GATEWAY = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
+GATEWAY = (
+    CLASS
+    + """---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: web, namespace: default}
@@ -22,6 +20,7 @@ spec:
   gatewayClassName: gatewright
   listeners: [{name: http, port: 80, protocol: HTTP}]
 """
+)
 PROVIDER = "{host: 127.0.0.1, port: 9001, openai: {}}"
 
 

@@ -11,20 +11,11 @@ import pytest
 from dataplane.chain.calls import CallRequest
 from dataplane.upstream.lease import Backend, BackendPlan
 from tests.fakes.both_planes import BothPlanes
+from tests.fakes.web_objects import WEB
 
-OBJECTS = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {name: web}
-spec:
-  gatewayClassName: gatewright
-  listeners: [{name: http, port: 8080, protocol: HTTP}]
----
+OBJECTS = (
+    WEB
+    + """---
 apiVersion: gatewright.dev/v1alpha1
 kind: GatewayBackend
 metadata: {name: far}
@@ -48,6 +39,7 @@ spec:
       FILTERS
       backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: TARGET}]
 """
+)
 
 AUTH = """
 ---

@@ -7,20 +7,11 @@ from typing import Final
 import pytest
 
 from tests.fakes.both_planes import BothPlanes
+from tests.fakes.web_objects import WEB
 
-OBJECTS: Final = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {name: web}
-spec:
-  gatewayClassName: gatewright
-  listeners: [{name: http, port: 8080, protocol: HTTP}]
----
+OBJECTS: Final = (
+    WEB
+    + """---
 apiVersion: gatewright.dev/v1alpha1
 kind: GatewayBackend
 metadata: {name: one}
@@ -46,6 +37,7 @@ spec:
     - matches: [{path: {type: Exact, value: /two}}]
       backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: two}]
 """
+)
 POLICY: Final = """
 ---
 apiVersion: gatewright.dev/v1alpha1

@@ -18,25 +18,16 @@ from dataplane.upstream.calls import Sending
 from dataplane.upstream.lease import Backend, BackendPlan
 from tests.fakes.both_planes import BothPlanes
 from tests.fakes.tokens import Issuer
+from tests.fakes.web_objects import WEB
 
 KEY = "backend/gatewaybackend/default/far"
 SOCKET = "/run/far.sock"
 ISSUER = "https://idp.test/realms/r"
 ANN = Issuer(issuer=ISSUER)
 
-OBJECTS = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {name: web}
-spec:
-  gatewayClassName: gatewright
-  listeners: [{name: http, port: 8080, protocol: HTTP}]
----
+OBJECTS = (
+    WEB
+    + """---
 apiVersion: gatewright.dev/v1alpha1
 kind: GatewayBackend
 metadata: {name: far}
@@ -75,6 +66,7 @@ spec:
       matches: [{path: {type: Exact, value: /far}}]
       backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: far}]
 """
+)
 POLICY = """
 ---
 apiVersion: gatewright.dev/v1alpha1

@@ -19,15 +19,13 @@ from gatewright.wire.external import ext_proc_pb2 as pb
 from tests.fakes.certificates import Authority
 from tests.fakes.socket_proxy import SocketProxy, serving
 from tests.fakes.web_apps import answering, served
+from tests.fakes.web_objects import CLASS
 from tests.harness.patience import PATIENCE
 from tests.harness.waiting import until
 
-OBJECTS = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
+OBJECTS = (
+    CLASS
+    + """---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: web, namespace: default}
@@ -84,6 +82,7 @@ spec:
     backendRefs: [{group: inference.networking.k8s.io, kind: InferencePool, name: llama}]
 RULE
 """
+)
 RETRY = "    retry: {codes: [500], attempts: 2, backoff: 1ms}"
 HEALTH = """---
 apiVersion: gatewright.dev/v1alpha1

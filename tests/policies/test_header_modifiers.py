@@ -14,6 +14,7 @@ from tests.carriers.values import Pairs
 from tests.fakes.both_planes import BothPlanes
 from tests.fakes.policy_run import problems, served
 from tests.fakes.table_state import exchange
+from tests.fakes.web_objects import WEB
 from tests.harness import yamls
 
 BOTH = """
@@ -210,19 +211,9 @@ binds:
     assert headers.starting("x-") == Headers([("x-way", "a"), ("x-way", "b"), ("x-from", "route")])
 
 
-OF_A_REFERENCE = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {name: web}
-spec:
-  gatewayClassName: gatewright
-  listeners: [{name: http, port: 8080, protocol: HTTP}]
----
+OF_A_REFERENCE = (
+    WEB
+    + """---
 apiVersion: gatewright.dev/v1alpha1
 kind: GatewayBackend
 metadata: {name: far}
@@ -244,6 +235,7 @@ spec:
     - {group: gatewright.dev, kind: GatewayBackend, name: far, weight: 0, filters: [{type: ResponseHeaderModifier,
         responseHeaderModifier: {add: [{name: x-way, value: other}]}}]}
 """
+)
 
 
 def test_those_of_a_backend_reference_act_before_those_of_its_rule() -> None:

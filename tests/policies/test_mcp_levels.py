@@ -10,21 +10,12 @@ import pytest
 
 from tests.fakes.both_planes import BothPlanes
 from tests.fakes.mcp_toys import BOTH, HELLO
+from tests.fakes.web_objects import WEB
 from tests.policies.test_backend_levels import Seen, settings
 
-OBJECTS = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {name: web}
-spec:
-  gatewayClassName: gatewright
-  listeners: [{name: http, port: 8080, protocol: HTTP}]
----
+OBJECTS = (
+    WEB
+    + """---
 apiVersion: v1
 kind: Service
 metadata: {name: tools}
@@ -54,6 +45,7 @@ spec:
   rules:
     - backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: far}]
 """
+)
 PLACES = [
     "{group: gateway.networking.k8s.io, kind: Gateway, name: web}",
     "{group: gateway.networking.k8s.io, kind: HTTPRoute, name: shop}",

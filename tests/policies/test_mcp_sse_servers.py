@@ -17,6 +17,7 @@ from tests.carriers.contract import Conversation
 from tests.fakes.both_planes import BothPlanes
 from tests.fakes.mcp_sse_toys import SseClient, SseToy, event
 from tests.fakes.mcp_toys import BOTH, HELLO, MODERN, Toy, messages, response
+from tests.fakes.web_objects import CLASS
 
 ONE = """
 binds:
@@ -408,12 +409,9 @@ def test_the_revision_without_sessions_is_refused_as_a_server_of_older_ones_does
     assert "2025-11-25" in response(answer)["error"]["data"]["supported"] and server.made == 0
 
 
-OBJECTS = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
+OBJECTS = (
+    CLASS
+    + """---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: web, namespace: default}
@@ -443,6 +441,7 @@ spec:
   parentRefs: [{name: web}]
   rules: [{backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: tools}]}]
 """
+)
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 

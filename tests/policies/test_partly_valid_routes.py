@@ -9,13 +9,11 @@ import pytest
 
 from gatewright.api.decode import documents
 from tests.fakes.both_planes import BothPlanes
+from tests.fakes.web_objects import CLASS
 
-BASE = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
+BASE = (
+    CLASS
+    + """---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: web, namespace: default}
@@ -35,6 +33,7 @@ spec:
   parentRefs: [{name: web}]
   rules:
 """
+)
 TO_ONE = "backendRefs: [{group: gatewright.dev, kind: GatewayBackend, name: one}]"
 GOOD = f"{{matches: [{{path: {{value: /good}}}}], {TO_ONE}}}"
 ALL = f"{{matches: [{{path: {{value: /}}}}], {TO_ONE}}}"

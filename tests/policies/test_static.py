@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.carriers import Carrier, Request
+from tests.fakes.web_objects import CLASS
 from tests.unit.translate.golden import World
 
-OBJECTS = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
+OBJECTS = (
+    CLASS
+    + """---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: gw, namespace: default}
@@ -30,6 +28,7 @@ kind: GatewayBackend
 metadata: {name: it, namespace: default}
 spec: {static: STATIC}
 """
+)
 
 FILE = """
 binds:

@@ -47,6 +47,7 @@ from gatewright.wire.v1.resource_pb2 import Resource
 from tests.carriers import Answer, Carrier, Request, Response, Run
 from tests.carriers.contract import Arrival, Conversation
 from tests.fakes.memory_proxy import MemoryProxy
+from tests.fakes.web_objects import CLASS
 from tests.unit.translate import golden
 
 FIELD, POLICY = "mcp", "backend_mcp"
@@ -331,12 +332,9 @@ class World:
         return {series.labels: numbers[0] for series, numbers in found if series.metric is METRIC}
 
 
-OBJECTS = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
+OBJECTS = (
+    CLASS
+    + """---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: gw, namespace: default}
@@ -356,6 +354,7 @@ spec:
   mcp: {targets: TARGETS}
   policies: OWN
 """
+)
 ONE, TWO = "{name: one, static: {host: 127.0.0.1, port: 9000}}", "{name: two, static: {host: 127.0.0.2, port: 9000}}"
 
 

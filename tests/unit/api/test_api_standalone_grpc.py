@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 
 from gatewright.api.standalone import standalone
 from gatewright.wire.v1 import resource_pb2, route_pb2
+from tests.fakes.web_objects import CLASS
 from tests.unit.translate.golden import World
 
-GATEWAY = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
+GATEWAY = (
+    CLASS
+    + """---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: web}
@@ -27,6 +25,7 @@ spec:
   gatewayClassName: gatewright
   listeners: [{name: web, port: 8080, protocol: HTTP}]
 """
+)
 
 
 def file(matches: Any, policies: str = "{}") -> str:

@@ -7,14 +7,12 @@ import logging
 import pytest
 
 from controlplane import condition_log
+from tests.fakes.web_objects import CLASS
 from tests.unit.translate.golden import World
 
-GATEWAY = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
+GATEWAY = (
+    CLASS
+    + """---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: web, namespace: default}
@@ -22,6 +20,7 @@ spec:
   gatewayClassName: gatewright
   listeners: [{name: http, port: 80, protocol: HTTP}]
 """
+)
 ROUTE = """
 ---
 apiVersion: gateway.networking.k8s.io/v1

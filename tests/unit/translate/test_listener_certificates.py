@@ -14,14 +14,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.fakes.certificates import HUGE, Authority
+from tests.fakes.web_objects import CLASS
 from tests.unit.translate.golden import World, objects
 
-GATEWAY = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
+GATEWAY = (
+    CLASS
+    + """---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: edge, namespace: infra}
@@ -40,6 +38,7 @@ spec:
   parentRefs: [{name: edge}]
   rules: [{backendRefs: [{name: shop, port: 80}]}]
 """
+)
 GRANT = """
 apiVersion: gateway.networking.k8s.io/v1beta1
 kind: ReferenceGrant

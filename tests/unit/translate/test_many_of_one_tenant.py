@@ -15,6 +15,7 @@ from controlplane.translate.gateway.listeners import BY_HOSTNAME, TCP_FAMILIES, 
 from controlplane.translate.keys import ObjectKey
 from controlplane.translate.namespaces import rule
 from gatewright.api.objects.gateway import RouteNamespaces
+from tests.fakes.web_objects import CLASS
 from tests.unit.translate.golden import World
 
 WEB = ObjectKey("infra", "web")
@@ -148,12 +149,9 @@ def test_a_gateway_has_room_for_so_many_of_all() -> None:
     assert "all ListenerSets may add 8192 listeners" in refused[-1].message
 
 
-BASE = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
+BASE = (
+    CLASS
+    + """---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: web, namespace: default}
@@ -169,6 +167,7 @@ kind: HTTPRoute
 metadata: {name: shop, namespace: default}
 spec: {parentRefs: [{name: web}], rules: [{backendRefs: [{name: shop, port: 80}]}]}
 """
+)
 
 
 def tls(number: int, hostname: str = "a.example") -> str:

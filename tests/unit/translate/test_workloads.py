@@ -9,14 +9,12 @@ from controlplane.translate.backend.workloads import asks_for_pods
 from gatewright.api.objects.gateway_parameters import GatewayParameters
 from gatewright.api.schema import metadata
 from gatewright.wire.v1 import backend_pb2
+from tests.fakes.web_objects import CLASS
 from tests.unit.translate.golden import World
 
-OBJECTS = """
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: gatewright}
-spec: {controllerName: gatewright.dev/controller}
----
+OBJECTS = (
+    CLASS
+    + """---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: web, namespace: default}
@@ -43,6 +41,7 @@ addressType: IPv4
 endpoints: [{addresses: [10.0.0.1]}, {addresses: [10.0.0.2]}]
 ports: [{port: 8080}]
 """
+)
 POD = """
 apiVersion: v1
 kind: Pod
