@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
+
+T = TypeVar("T")
 
 AT_A_TIME: Final = 0.002
 """Seconds of CPU time of one turn: others go on after it."""
@@ -27,3 +30,17 @@ class Turns(Protocol):
     def has_gone_on(self, *sources: str) -> None: ...
 
     def add(self, waiting: Any, source: str = "", /) -> None: ...  # Any: what has `next_turn`
+
+
+async def in_turns(work: Generator[None, None, T]) -> T:
+    """Do it, and let others go on where it has taken `AT_A_TIME`. Answers and raises what it does."""
+    began = time.thread_time()
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+        if time.thread_time() - began > AT_A_TIME:
+            await NEXT_TURN
+            began = time.thread_time()

@@ -48,34 +48,40 @@ class Judge:
             places = [place for place, text in enumerate(texts) if guard.judges(text.scope)]
             if not places:
                 continue
-            judged = [Text(said[place], texts[place].scope, texts[place].role) for place in places]
-            for place, text in zip(places, await self._judged(guard, judged), strict=True):
+            if guard.server is not None:
+                await self._ask_about(guard, texts, said, places)
+            elif guard.rejects and self.phase is Phase.REQUEST:
+                await self._look_for(guard, said, places)
+            else:
+                await self._mask(guard, said, places)
+        return said
+
+    # What a guard judges stands in `places` of `said`, which it changes.
+
+    async def _ask_about(self, guard: Guard, texts: Sequence[Text], said: list[str], places: Sequence[int]) -> None:
+        judged = [texts[place]._replace(text=said[place]) for place in places]
+        verdict = await self.ask(guard, self.phase, judged)
+        if verdict.texts is not None:
+            for place, text in zip(places, verdict.texts, strict=True):
                 said[place] = text
-        return said
 
-    async def _judged(self, guard: Guard, texts: Sequence[Text]) -> list[str]:
-        if guard.server is not None:
-            verdict = await self.ask(guard, self.phase, texts)
-            return list(verdict.texts) if verdict.texts is not None else [each.text for each in texts]
-        if guard.rejects and self.phase is Phase.REQUEST:
-            spent = _Spent(self, guard)
-            for each in texts:
-                if await spent.paced(is_found(guard.patterns, _bytes(each.text), self.guards.bound)):
-                    self.count(guard, self.phase, Action.REJECT)
-                    raise Rejected(guard, "a pattern matches")
-            self.count(guard, self.phase, Action.ALLOW)
-            return [each.text for each in texts]
-        return await self._masked(guard, texts)
+    async def _look_for(self, guard: Guard, said: list[str], places: Sequence[int]) -> None:
+        spent = _Spent(self, guard)
+        for place in places:
+            if await spent.paced(is_found(guard.patterns, _bytes(said[place]), self.guards.bound)):
+                self.count(guard, self.phase, Action.REJECT)
+                raise Rejected(guard, "a pattern matches")
+        self.count(guard, self.phase, Action.ALLOW)
 
-    async def _masked(self, guard: Guard, texts: Sequence[Text]) -> list[str]:
-        said, is_masked, spent = [], False, _Spent(self, guard)
-        for each in texts:
+    async def _mask(self, guard: Guard, said: list[str], places: Sequence[int]) -> None:
+        is_masked, spent = False, _Spent(self, guard)
+        for place in places:
             masker = Masker(guard.patterns, self.guards.bound)
-            masked = await spent.paced(masker.feed(_bytes(each.text), True))
-            is_masked = is_masked or bool(masker.masked)
-            said.append(_text(masked) if masker.masked else each.text)
+            masked = await spent.paced(masker.feed(_bytes(said[place]), True))
+            if masker.masked:
+                is_masked = True
+                said[place] = _text(masked)
         self.count(guard, self.phase, Action.MASK if is_masked else Action.ALLOW)
-        return said
 
     def track(self, kind: Text) -> Track:
         """For a text that comes in pieces. `kind`: what it is; its text does not count."""
@@ -130,6 +136,7 @@ class _Masking:
         return self._masker.held
 
     async def feed(self, data: bytes, is_end: bool) -> bytes:
+        self._spent.resume()
         given = await self._spent.paced(self._masker.feed(data, is_end))
         if is_end:
             action = Action.MASK if self._masker.masked else Action.ALLOW
@@ -161,33 +168,45 @@ class _Asking:
 
 
 class _Spent:
-    """The processor time that the patterns of one guard have taken."""
+    """The processor time that the patterns of one guard have taken: in all, and in this turn, which many short texts
+    use up as one long text does."""
 
-    __slots__ = ("_guard", "_judge", "_seconds")
+    __slots__ = ("_began", "_guard", "_judge", "_of_turn", "_seconds")
 
     def __init__(self, judge: Judge, guard: Guard) -> None:
         self._judge, self._guard = judge, guard
-        self._seconds = 0.0
+        self._seconds = self._of_turn = 0.0
+        self._began = time.thread_time()
+
+    def resume(self) -> None:
+        """What others did since the last text does not count."""
+        self._began = time.thread_time()
 
     async def paced(self, work: Generator[None, None, T]) -> T:
         """Do it, and let others go on between. Raises `Rejected` when all takes longer than `MAX_SECONDS`: the rest
         is not judged."""
-        began = time.thread_time()
         while True:
             try:
                 next(work)
             except StopIteration as end:
-                self._seconds += time.thread_time() - began
+                await self._look()
                 found: T = end.value
                 return found
-            now = time.thread_time()
-            if now - began > AT_A_TIME:
-                self._seconds += now - began
-                if self._seconds > MAX_SECONDS:
-                    self._judge.count(self._guard, self._judge.phase, Action.UNAVAILABLE)
-                    raise Rejected(self._guard, "its patterns take too long", is_unavailable=True)
-                await NEXT_TURN
-                began = time.thread_time()
+            await self._look()
+
+    async def _look(self) -> None:
+        now = time.thread_time()
+        self._seconds += now - self._began
+        self._of_turn += now - self._began
+        self._began = now
+        if self._of_turn <= AT_A_TIME:
+            return
+        if self._seconds > MAX_SECONDS:
+            self._judge.count(self._guard, self._judge.phase, Action.UNAVAILABLE)
+            raise Rejected(self._guard, "its patterns take too long", is_unavailable=True)
+        await NEXT_TURN
+        self._of_turn = 0.0
+        self.resume()
 
 
 def _bytes(text: str) -> bytes:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from dataplane.guards.values import Scope
+from dataplane.llm.places import Slot, strings
 from dataplane.llm.routes import Format
-from dataplane.llm.texts import Slot, of_answer, strings
+from dataplane.llm.texts import of_answer
 
 Event = dict[str, Any]  # Any: JSON of a provider
 Key = tuple[Any, ...]

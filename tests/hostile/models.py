@@ -65,6 +65,12 @@ _SHAPED: Final = (
 _LOGS: Final = "accessLog: {add: {said: 'llm.completion', called: 'llm.toolCalls', asked: 'llm.prompt'}}"
 PLAIN: Final = _FILE % ("", "", 9001)
 SHAPED: Final = _FILE % (_LOGS, _SHAPED, 9001)
+_GUARDED: Final = (
+    "promptGuard: {request: [{regex: {matches: [falcon], action: Reject}}, {regex: {builtins: [Ssn]}}],"
+    " response: [{regex: {matches: [falcon]}}]}"
+)
+GUARDED: Final = _FILE % ("", _GUARDED, 9001)
+EVIL_GUARDED: Final = _FILE % ("", _GUARDED, EVIL_PORT)
 EVIL: Final = _FILE % ("", "", EVIL_PORT)
 EVIL_HEARD: Final = _FILE % (_LOGS, "", EVIL_PORT)
 MANY: Final = b",".join(b'"k%d":1' % number for number in range(170_000))
@@ -84,6 +90,7 @@ STREAMED: Final = chat(b'[{"role":"user","content":"hi"}]', b',"stream":true')
 OF_MESSAGES: Final = chat(b'[{"role":"user","content":"hi"}]', b',"stream":true', b"/m")
 OF_RESPONSES: Final = asked(b'{"model":"m","input":"hi","stream":true}', b"/r")
 TURNS: Final = b"[" + b",".join([b'{"role":"user","content":"hi"}'] * 55_000) + b"]"
+NO_TEXTS: Final = b'[{"role":"user","content":[' + b",".join([b"[]"] * 500_000) + b"]}]"
 SPACES: Final = b"[" + b" " * 1_900_000 + b"]"
 KEYS_OF_ESCAPES: Final = b",".join(b'"\\u006b%d":1' % number for number in range(100_000))
 
@@ -154,6 +161,8 @@ ROWS: Final = (
     Row("chat completions with 55,000 messages", CLIENT, H1, again(chat(TURNS)), SHAPED),
     Row("streams with 55,000 messages", CLIENT, H1, again(chat(TURNS, b',"stream":true')), SHAPED),
     Row("Messages with 55,000 messages", CLIENT, H1, again(chat(TURNS, target=b"/m")), SHAPED),
+    Row("chat completions with 55,000 messages for guards", CLIENT, H1, again(chat(TURNS)), GUARDED),
+    Row("chat completions with 500,000 empty lists for guards", CLIENT, H1, again(chat(NO_TEXTS)), GUARDED),
     Row("chat completions of 2 MB of white space", CLIENT, H1, again(chat(SPACES)), SHAPED),
     Row("chat completions, a million levels deep", CLIENT, H1, again(chat(NESTED)), SHAPED),
     Row("bodies to detect, with 170,000 fields", CLIENT, H1, again(asked(b'{"model":"m",%b}' % MANY, b"/d")), SHAPED),
@@ -173,6 +182,7 @@ ROWS: Final = (
     ),
     Row("ends of lines of a model without end", ENDPOINT, H1, stream(b"\r\n"), EVIL, asks=STREAMED),
     Row("completions with 60,000 choices", ENDPOINT, H1, json(CHOICES), EVIL_HEARD, asks=SMALL),
+    Row("completions with 60,000 choices for guards", ENDPOINT, H1, json(CHOICES), EVIL_GUARDED, asks=SMALL),
     Row("completions with usage of 170,000 fields", ENDPOINT, H1, json(USED), EVIL_HEARD, asks=SMALL),
     Row("completions, a million levels deep", ENDPOINT, H1, json(NESTED), EVIL_HEARD, asks=SMALL),
     # --- clients whose requests are translated

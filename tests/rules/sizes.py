@@ -85,7 +85,7 @@ FILES: Final[dict[str, Row]] = {
         435, "one state machine over all slots: a hand-over touches old and new workers at once"
     ),
     "dataplane/backends/llm/guarded_answers.py": Row(
-        268, "one class: whole answers and streams are held by the same rules until a guard has judged"
+        271, "one class: whole answers and streams are held by the same rules until a guard has judged"
     ),
     "dataplane/backends/llm/reading.py": Row(
         338, "one carrier: the callbacks of one answer, in the order in which they come"
@@ -299,7 +299,7 @@ FOLDERS: Final[dict[str, Row]] = {
     "dataplane/http/h2": Row(18, "one codec: a file for each part of a connection"),
     "dataplane/link": Row(23, "what agent and workers have in common: a file for each message or table"),
     "dataplane/llm": Row(
-        34, "pure parts: a file for each thing that APIs of models have in common; formats have folders"
+        35, "pure parts: a file for each thing that APIs of models have in common; formats have folders"
     ),
     "dataplane/mcp": Row(30, "pure parts: a file for each thing of the specification"),
     "dataplane/table": Row(32, "pure parts between a state and what a request meets, a file for each kind of resource"),

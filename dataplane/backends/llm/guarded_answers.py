@@ -14,12 +14,13 @@ import msgspec
 from dataplane.backends.llm import facts, rejections
 from dataplane.backends.llm.guarded_streams import GuardedStream
 from dataplane.backends.terminating.contract import MOST_AHEAD
+from dataplane.chain.turns import in_turns
 from dataplane.guards.plan import Rejected
 from dataplane.guards.values import Phase
 from dataplane.http.heads import Head
 from dataplane.http.lasting import is_stream
 from dataplane.http.messages import UNKNOWN
-from dataplane.llm import texts, usage
+from dataplane.llm import pieces, texts
 from dataplane.llm.heard import Heard
 from dataplane.llm.stream_texts import READERS
 
@@ -202,12 +203,14 @@ class GuardedTaker:
         self._begin(head, data, True)
 
     async def _judged(self, data: bytes) -> bytes:
-        answer = usage.parsed(data)
+        try:
+            answer = await in_turns(pieces.decoded(data))
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            answer = None
         if type(answer) is not dict:
             raise self._unreadable("the answer is not a JSON object")
-        slots = texts.of_answer(answer)
-        for slot, text in zip(slots, await self._judge.texts([slot.text for slot in slots]), strict=True):
-            slot.put(text)
+        found = await in_turns(texts.in_answer(answer))
+        found.put(await self._judge.texts(found.texts))
         facts.add_answer(self._facts, self._form, answer)
         return msgspec.json.encode(answer)
 

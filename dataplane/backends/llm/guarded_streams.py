@@ -20,8 +20,8 @@ from dataplane.llm.streams import DATA, MAX_EVENT, last_end, split
 if TYPE_CHECKING:
     from dataplane.guards.judging import Judge, Track
     from dataplane.guards.plan import Guard
+    from dataplane.llm.places import Slot
     from dataplane.llm.stream_texts import Event, Key, Piece
-    from dataplane.llm.texts import Slot
 
 MAX_TRACKS: Final = 1024
 """Texts of one answer that may be open at a time, or be repeated by later events."""

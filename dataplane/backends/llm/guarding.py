@@ -11,6 +11,7 @@ import msgspec
 
 from dataplane.backends.llm import facts, rejections, stages
 from dataplane.backends.llm.guarded_answers import GuardedTaker
+from dataplane.chain.turns import in_turns
 from dataplane.guards.judging import Judge
 from dataplane.guards.plan import Guard, Guards, Rejected
 from dataplane.guards.values import Action, Phase
@@ -77,14 +78,13 @@ async def judged(
     """Judge the texts of the body, then go on with `sending`. Answers what the client gets where it is rejected."""
     try:
         asked = Asked(form, body)
-        slots = [slot for slot in asked.slots if slot.holder[slot.key]]
-        said = await judge(visit.x, guards, Phase.REQUEST, out.block).texts([slot.text for slot in slots])
+        await in_turns(asked.read())
+        said = await judge(visit.x, guards, Phase.REQUEST, out.block).texts(asked.found.texts)
     except Malformed as error:
         return visit.refused("LlmBadRequest", str(error), error.field)
     except Rejected as rejected:
         return rejections.refused(visit.route, Phase.REQUEST, rejected)
-    for slot, text in zip(slots, said, strict=True):
-        slot.put(text)
+    asked.found.put(said)
     asked.write(msgspec.json.encode)
     facts.read_anew(known, form, body)
     return await stages.staged(visit, sending)

@@ -131,3 +131,27 @@ def test_who_has_no_time_left_has_not_judged(rejects: bool, monkeypatch: pytest.
     with pytest.raises(Rejected, match="take too long") as rejected:
         judged(rejects, [of_user("x+")], texts * 50)
     assert rejected.value.is_unavailable
+
+
+@pytest.mark.parametrize("rejects", [True, False])
+def test_many_short_texts_let_others_go_on_as_one_long_one_does(rejects: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at the clock takes 0.1 ms; a turn has 2."""
+    now, turns = 0.0, 0
+
+    class Clock:
+        @staticmethod
+        def thread_time() -> float:
+            nonlocal now
+            now += 0.0001
+            return now
+
+    class Turn:
+        def __await__(self) -> Generator[None, None, None]:
+            nonlocal turns
+            turns += 1
+            yield
+
+    monkeypatch.setattr(judging, "time", Clock)
+    monkeypatch.setattr(judging, "NEXT_TURN", Turn())
+    said, _ = judged(rejects, [of_user("secret")], [b"a"] * 1000)
+    assert said == ["a"] * 1000 and turns >= 50
