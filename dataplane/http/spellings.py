@@ -82,6 +82,8 @@ def _changed(path: bytes, changes: list[_Change] | tuple[_Change, ...]) -> bytes
     return without_dots(path) if b"/." in path else path
 
 
+LONGEST_READ: Final = 1_024
+"""Bytes of a path that is read leniently: a longer one that may be read otherwise may be anything."""
 _ESCAPES: Final = 3
 """So often escapes of escapes are resolved."""
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})").sub
@@ -91,13 +93,16 @@ _BEHIND_PATHS = re.compile(rb"[?#].*", re.DOTALL).sub
 _MAY_BE_READ_OTHERWISE = re.compile(rb"[^a-z0-9_:/.-]|/[/.]|[/.]\Z|\./").search
 
 
-def leniently_read(path: bytes) -> bytes:
+def leniently_read(path: bytes) -> bytes | None:
     """A path, or the end of one, as the most lenient of origins takes it: without escapes, parameters, slashes in a row
     and one at the end, dots and spaces at the end of names, what stands behind an escaped `?` or `#`; in lower case.
+    None: it is too long to say so.
 
     What is decided by the names of an API at the end of a path (`llm/routes`) has to be the same for it."""
     if _MAY_BE_READ_OTHERWISE(path) is None:
         return path
+    if len(path) > LONGEST_READ:
+        return None
     for _ in range(_ESCAPES):
         path = _ESCAPE(lambda found: unhexlify(found[1]), path)
     path = _PARAMETERS(b"", _BEHIND_PATHS(b"", path).lower())

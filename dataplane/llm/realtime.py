@@ -21,9 +21,15 @@ _SECRETS: Final = re.compile(rb"openai-(?:insecure-api-key|organization|project)
 
 # --- the query
 
+MAX_QUERY: Final = 4_096
+"""Bytes of a query that is read."""
+
 
 def model_of(query: bytes) -> str | None:
-    """The model that is asked for. Raises `Malformed` where readers would differ in which that is."""
+    """The model that is asked for. Raises `Malformed` where readers would differ in which that is, and for a query that
+    is too long to be read at once."""
+    if len(query) > MAX_QUERY:
+        raise Malformed(MODEL, f"the query has more than {MAX_QUERY:,} bytes")
     found = [(name, value) for name, value in _pairs(query) if name.casefold() == MODEL]
     if len(found) > 1:
         raise Malformed(MODEL, "stands in the query more than once")

@@ -69,7 +69,7 @@ ENDS: Final = {
 def detected(path: bytes) -> Format:
     """What a request is that passes as it is, in whatever spelling a provider takes its path. Others are read as
     Completions, whose names of usage many have."""
-    read = leniently_read(path)
+    read = leniently_read(path) or path
     return next((form for end, form in ENDS.items() if read.endswith(end)), Format.COMPLETIONS)
 
 
@@ -96,7 +96,9 @@ class Routes:
         """Whether a provider that reads paths leniently takes it for the same row: `/chat/completions/` that passed as
         it is, unread, would be answered as `/chat/completions`. `path`: as of `of`."""
         read = leniently_read(path)
-        return next((row for end, row in self._lenient if read.endswith(end)), self._fallback) is self.of(path)
+        return read is not None and next(
+            (row for end, row in self._lenient if read.endswith(end)), self._fallback
+        ) is self.of(path)
 
     @property
     def has_models(self) -> bool:

@@ -104,6 +104,7 @@ def test_the_model_of_the_query_is_shaped(policy: str, path: str, sent: str) -> 
         ("/v1/realtime?x=1;model=a&model=b", "model: stands in the query more than once"),
         ("/v1/realtime?model=a&Model=b", "model: stands in the query more than once"),
         ("/v1/realtime?%4Dodel=a", "model: is written as Model"),
+        (f"/v1/realtime?model=a&b={'%61' * 1400}", "model: the query has more than 4,096 bytes"),
     ],
 )
 def test_a_query_that_readers_would_read_otherwise_is_refused(path: str, why: str) -> None:

@@ -132,6 +132,8 @@ BOUNDS: Final = {
         Bound("dataplane.llm.plans", "MAX_GROUPS", "groups of providers", "the object is refused"),
         Bound("dataplane.llm.plans", "MAX_PROVIDERS", "providers of a group", "the object is refused"),
         Bound("dataplane.llm.body", "MAX_FIELDS", "fields at the top of a request", "400"),
+        Bound("dataplane.http.spellings", "LONGEST_READ", "bytes of a path that may be read in several ways", "400"),
+        Bound("dataplane.llm.realtime", "MAX_QUERY", "bytes of the query of a realtime session", "400"),
         Bound(
             "dataplane.backends.llm.reading",
             "MAX_ANSWER",

@@ -56,6 +56,7 @@ def test_the_longest_suffix_decides_and_a_star_is_last(path: bytes, found: objec
             b"/v1/m%2565ssages",
             b"/v1/messages%23",
             b"/v1/messages%09%0A",
+            b"/A" * 513,
         ),
     ],
 )
@@ -72,6 +73,7 @@ def test_a_path_that_may_be_read_as_that_of_another_row_is_not_clear(path: bytes
             b"/v1/messages/msg_1",
             b"/v1/files/a%2Fb%20c",
             b"/v1/messages%",
+            b"/a" * 9999,
         ),
     ],
 )
