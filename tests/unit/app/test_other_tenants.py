@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import gc
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -38,6 +38,9 @@ HELD = 0.06
 """Seconds for which one tenant's input may hold the event loop."""
 EDIT = 0.25
 """Seconds of the event loop's work until another tenant's edit is published; half of what it may take."""
+TRIES = 3
+"""Processor time leaps where others have the machine as well: one thing of sixty alike may seem to take four times as
+long. What the work takes is what the best of so many tries took."""
 
 
 def resource(kind: str, namespace: str, name: str, spec: Json, **metadata: Any) -> Json:
@@ -51,11 +54,11 @@ def route(tenant: str, host: str) -> Json:
     return resource("HTTPRoute", tenant, tenant, {"parentRefs": parents, "hostnames": [host], "rules": rules})
 
 
-def policy(name: str, size: int, salt: str = "") -> Json:
+def policy(name: str, size: int) -> Json:
     """`size` characters of expressions that nothing else has, for a route of the tenant "many"."""
     expressions = []
     for number in range(max(1, size // 16_000)):
-        parts = (f"request.headers['x-{name}-{salt}-{number}-{i}'] == '{i}'" for i in range(400))
+        parts = (f"request.headers['x-{name}-{number}-{i}'] == '{i}'" for i in range(400))
         text = ""
         while len(text) < min(size, 16_000) - 60:
             text += f"{next(parts, 'true')} || "
@@ -67,18 +70,32 @@ def policy(name: str, size: int, salt: str = "") -> Json:
 
 
 class Held:
-    """The longest that one callback of the event loop has computed since this was made."""
+    """The longest that one callback of the event loop has computed."""
 
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.longest = 0.0
-        run = asyncio.Handle._run
+    longest = 0.0
 
-        def timed(handle: asyncio.Handle) -> None:
-            began = time.thread_time()
-            run(handle)
-            self.longest = max(self.longest, time.thread_time() - began)
 
+@contextlib.contextmanager
+def watching() -> Iterator[Held]:
+    held, run = Held(), asyncio.Handle._run
+
+    def timed(handle: asyncio.Handle) -> None:
+        began = time.thread_time()
+        run(handle)
+        held.longest = max(held.longest, time.thread_time() - began)
+
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(asyncio.Handle, "_run", timed)
+        yield held
+
+
+async def delays_nobody(once: Callable[[int], Awaitable[tuple[float, float]]]) -> None:
+    """`once` is told which try it is, so that no cache knows its texts. It answers the longest that the event loop was
+    held, and the most work until an edit was published."""
+    found: list[tuple[float, float]] = []
+    while not any(held < HELD and edit < EDIT for held, edit in found):
+        assert len(found) < TRIES, found
+        found.append(await once(len(found)))
 
 
 class World:
@@ -133,21 +150,22 @@ async def running(world: World) -> AsyncIterator[World]:
 
 @pytest.mark.process
 @pytest.mark.parametrize(("count", "size"), [(3, 300_000), (60, 7_500)], ids=["heavy", "many light"])
-async def test_fresh_expressions_of_one_tenant_delay_no_edit_of_another(
-    count: int, size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with running(World()) as world:
-        await world.edit()
-        await world.edit()
-        for number in range(count):
-            world.put(policy(f"p{number}", size))
-        held = Held(monkeypatch)
-        edits = [await world.edit() for _ in range(20)]
-        for number in range(count):
-            await until(world.accepted("GatewayPolicy", f"p{number}"), lambda: str(world.source.beside))
-        edits += [await world.edit() for _ in range(3)]
-        assert held.longest < HELD
-        assert max(edits) < EDIT
+async def test_fresh_expressions_of_one_tenant_delay_no_edit_of_another(count: int, size: int) -> None:
+    async def once(number: int) -> tuple[float, float]:
+        names = [f"p{number}-{each}" for each in range(count)]
+        async with running(World()) as world:
+            await world.edit()
+            await world.edit()
+            for name in names:
+                world.put(policy(name, size))
+            with watching() as held:
+                edits = [await world.edit() for _ in range(20)]
+                for name in names:
+                    await until(world.accepted("GatewayPolicy", name), lambda: str(world.source.beside))
+                edits += [await world.edit() for _ in range(3)]
+            return held.longest, max(edits)
+
+    await delays_nobody(once)
 
 
 def tools(number: int) -> Json:
@@ -172,50 +190,61 @@ def server(number: int, label: str = "") -> Json:
     return resource("Service", "many", f"server-{number:04}", spec, labels={"app": f"a{number}", "edit": label})
 
 
-async def test_selectors_of_one_tenant_over_many_services_delay_no_edit_of_another(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_selectors_of_one_tenant_over_many_services_delay_no_edit_of_another() -> None:
     """Each label edit took 50 s."""
-    world = World()
-    world.put(resource("Namespace", "", "many", {}))
-    for number in range(2000):
-        world.put(server(number))
-    for number in range(100):
-        world.put(tools(number))
-    async with running(world):
-        await world.edit()
-        held, edits = Held(monkeypatch), []
-        for number in range(20):
-            world.put(server(number, f"edit-{number}"))
-            edits.append(await world.edit())
-        world.put(tools(100))
-        world.put(server(2000))
-        edits.append(await world.edit())
-        assert held.longest < HELD
-        assert max(edits) < EDIT
+
+    async def once(number: int) -> tuple[float, float]:
+        first = 1000 * number
+        world = World()
+        world.put(resource("Namespace", "", "many", {}))
+        for each in range(2000):
+            world.put(server(each))
+        for each in range(100):
+            world.put(tools(first + each))
+        async with running(world):
+            await world.edit()
+            edits = []
+            with watching() as held:
+                for each in range(20):
+                    world.put(server(each, f"edit-{each}"))
+                    edits.append(await world.edit())
+                world.put(tools(first + 100))
+                world.put(server(2000))
+                edits.append(await world.edit())
+            return held.longest, max(edits)
+
+    await delays_nobody(once)
 
 
-async def test_namespaces_that_listeners_of_one_tenant_select_delay_no_edit_of_another(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def selecting(name: str) -> Json:
+    """A Gateway of 64 listeners, each with a selector of namespaces that nothing else has."""
+    listeners = [
+        {"name": f"l{each}", "port": 1000 + each, "protocol": "HTTP", "allowedRoutes": {"namespaces": {
+            "from": "Selector", "selector": {"matchExpressions": [
+                {"key": "no", "operator": "NotIn", "values": [f"{name}-{each}"]}]}}}}
+        for each in range(64)
+    ]  # fmt: skip
+    return resource("Gateway", "many", name, {"gatewayClassName": "gatewright", "listeners": listeners})
+
+
+async def test_namespaces_that_listeners_of_one_tenant_select_delay_no_edit_of_another() -> None:
     """20 Gateways of 64 listeners: each label edit of a namespace took 3.6 s."""
-    world = World()
-    for number in range(1000):
-        world.put(resource("Namespace", "", f"n{number}", {}))
-    async with running(world):
-        for number in range(20):
-            listeners = [
-                {"name": f"l{listener}", "port": 1000 + listener, "protocol": "HTTP", "allowedRoutes": {"namespaces": {
-                    "from": "Selector", "selector": {"matchExpressions": [
-                        {"key": "no", "operator": "NotIn", "values": [f"{number}-{listener}"]}]}}}}
-                for listener in range(64)
-            ]  # fmt: skip
-            spec = {"gatewayClassName": "gatewright", "listeners": listeners}
-            world.put(resource("Gateway", "many", f"g{number}", spec))
-        await until(lambda: world.pipeline.program.status("Gateway", "many", "g19"))
-        held, edits = Held(monkeypatch), []
-        for number in range(10):
-            world.put(resource("Namespace", "", f"n{number}", {}, labels={"edit": "one"}))
-            edits.append(await world.edit())
-        assert held.longest < HELD
-        assert max(edits) < EDIT
+
+    async def once(number: int) -> tuple[float, float]:
+        world = World()
+        for each in range(1000):
+            world.put(resource("Namespace", "", f"n{each}", {}))
+        names = [f"g{number}-{each}" for each in range(20)]
+        async with running(world):
+            for name in names:
+                world.put(selecting(name))
+            for name in names:
+                await until(lambda: world.pipeline.program.status("Gateway", "many", name))  # noqa: B023 - at once
+            edits = []
+            with watching() as held:
+                for each in range(10):
+                    world.put(resource("Namespace", "", f"n{each}", {}, labels={"edit": "one"}))
+                    edits.append(await world.edit())
+            return held.longest, max(edits)
+
+    await delays_nobody(once)
