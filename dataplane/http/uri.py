@@ -15,13 +15,22 @@ PLAIN_PATH = rb"(?=/)(?>(?:/[A-Za-z0-9\-_~!$&'()*+,=:@][A-Za-z0-9\-_~!$&'()*+,=:
 """A path that needs no normalising and is read alike by all: no escapes, no segment that is empty or begins with a dot,
 no parameters (`http/spellings`). Not a possessive group: with an assertion in it, CPython before 3.11.5 matches nothing
 by one (its issue 100061)."""
-_RAW = rb"[A-Za-z0-9\-._~!$&'()*+,;=:@/|^`{}\"<>\[\]]*+"
-_PCHAR = re.compile(_RAW + rb"(?>(?:%[0-9A-Fa-f]{2}" + _RAW + rb")*)")
-"""RFC 3986 pchar and "/", and the characters that browsers and SDKs send raw; no backslash, "#" or malformed "%"."""
+_UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+_OF_PATHS = _UNRESERVED + b"!$&'()*+,;=:@/|^`{}\"<>[]%"
+"""RFC 3986 pchar and "/", and the characters that browsers and SDKs send raw; no backslash and no "#"."""
 _QUERY = re.compile(rb"[\x21\x22\x24-\x7e]*")
 """Any visible character but "#": queries are opaque to us."""
-_ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
-_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_escapes = re.compile(rb"%[0-9A-Fa-f]{2}").findall
+_HEX = "0123456789ABCDEFabcdef"
+_WRITTEN = {
+    f"{high}{low}".encode(): bytes((octet,)) if (octet := int(high + low, 16)) in _UNRESERVED else b"%%%02X" % octet
+    for high in _HEX
+    for low in _HEX
+}
+"""What stands behind the "%" of an escape, and what is written for both."""
+_CHANGED = {b"%" + digits: written for digits, written in _WRITTEN.items() if written != b"%" + digits}
+_FEW = 64
+"""Escapes that are replaced one kind after the other: each is a look at the whole path."""
 _ABSOLUTE = re.compile(rb"(https?)://([^/?#]*)([^#]*)", re.IGNORECASE)
 _REG_NAME = re.compile(rb"[a-z0-9_](?:[a-z0-9_.\-]*[a-z0-9_])?")
 _PORT_OF_AUTHORITY = re.compile(rb".*:([1-9][0-9]{0,4})").fullmatch
@@ -46,18 +55,26 @@ def canonical_path(path: bytes) -> bytes | None:
     Refused are characters that no path may hold, malformed escapes and an escaped NUL. "%2F" stays an escape, and empty
     segments ("//") stay: both mean something to some origins.
     """
-    if _PCHAR.fullmatch(path) is None:
+    if path.translate(None, _OF_PATHS):
         return None
     if b"%" in path:
-        path = _ESCAPE.sub(_decode_unreserved, path)
+        escapes = _escapes(path)
+        if len(escapes) != path.count(b"%"):
+            return None
+        path = _resolved(path, _CHANGED.keys() & set(escapes))
         if b"%00" in path:
             return None
     return without_dots(path) if b"/." in path else path
 
 
-def _decode_unreserved(match: re.Match[bytes]) -> bytes:
-    octet = int(match[0][1:], 16)
-    return bytes((octet,)) if octet in _UNRESERVED else match[0].upper()
+def _resolved(path: bytes, changed: set[bytes]) -> bytes:
+    """`changed`: its escapes that are not canonical. No call for each of them: a client may send ten thousand."""
+    if len(changed) <= _FEW:
+        for escape in changed:
+            path = path.replace(escape, _CHANGED[escape])
+        return path
+    first, *others = path.split(b"%")
+    return first + b"".join([_WRITTEN[each[:2]] + each[2:] for each in others])
 
 
 def without_dots(path: bytes) -> bytes:
