@@ -98,7 +98,7 @@ UNREADABLE: dict[str, list[Any]] = {
     ],
 }
 REFUSED = [answered(500), answered(401), answered(302), answered(200, b"\xff"), answered(200, b"[" * 100_000)]
-NOBODY = [failed(cause) for cause in ("unresolved", "connect", "timeout", "lost", "invalid", "too_large", "unfinished")]
+NOBODY = [failed(cause) for cause in ("unresolved", "connect", "timeout", "lost", "invalid", "unfinished")]
 
 
 class Asked:
@@ -159,6 +159,19 @@ def test_a_server_that_cannot_be_asked_rejects_unless_it_fails_open(name: str, o
     opened = Asked(outcome, servers(True)[name])
     assert opened.run() == ["one", "two"]
     assert opened.counted == {Action.FAIL_OPEN: 1}
+
+
+BLAMES = [answered(400), answered(413), answered(414), answered(422), answered(431), failed("too_large")]
+
+
+@pytest.mark.parametrize("fails_open", [False, True])
+@pytest.mark.parametrize("outcome", BLAMES)
+@pytest.mark.parametrize("name", PASS)
+def test_a_server_that_does_not_take_a_text_rejects_in_both_modes(name: str, outcome: Any, fails_open: bool) -> None:
+    asked = Asked(outcome, servers(fails_open)[name])
+    with pytest.raises(Rejected) as rejected:
+        asked.run()
+    assert rejected.value.is_unavailable and asked.counted == {Action.UNAVAILABLE: 1}
 
 
 MASKS = {
