@@ -434,6 +434,40 @@ def test_what_is_held_at_the_end_is_given(path: str, carrier: Carrier) -> None:
     assert events[-1] == json.loads(pieces[-1 if path != "chat" else -2].partition(b"data: ")[2]) or path == "responses"
 
 
+SAYS = json.dumps({"model": "m", "choices": [{"index": 0, "delta": {"content": SAID}}]}).encode()
+TWICE = b'{"choices": [{"index": 0, "delta": {"content": "%b"}}], "choices": []}' % SAID.encode()
+UNREAD = {
+    "behind a mark of the order of bytes": b"\xef\xbb\xbfdata: " + SAYS,
+    "in a whole answer": json.dumps({"choices": [{"message": {"content": SAID}}]}).encode(),
+    "of a comment": b": " + SAID.encode(),
+    "of no field": SAID.encode(),
+    "of an unknown field": b"more: " + SAYS,
+    "of a field with another name": b"Data: " + SAYS,
+    "of a field with white space": b" data: " + SAYS,
+    "of a name that is there twice": b"data: " + TWICE,
+}
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+@pytest.mark.parametrize("at_start", [True, False])
+@pytest.mark.parametrize("where", UNREAD)
+def test_no_text_of_a_stream_passes_without_being_judged(
+    where: str, at_start: bool, size: int, carrier: Carrier
+) -> None:
+    before, after = completions("a", "b")[:1], completions("c")
+    whole = b"".join([*(() if at_start else before), UNREAD[where], b"\n\n", *after])
+    pieces = [whole[start : start + size] for start in range(0, len(whole), size)]
+    answer = streamed(carrier, "chat", pieces, guarded(response=MASK))
+    assert SSN.encode() not in answer.body and b"[DONE]" in answer.body
+    read = MASKED if "mark" in where and at_start else ""  # clients leave out the mark, and read the event
+    assert said("chat", parsed(answer)) == read + "c"
+
+
+def test_a_comment_keeps_the_connection_and_says_nothing(carrier: Carrier) -> None:
+    pieces = [b": " + SAID.encode() + b"\n\n", *completions("a")]
+    assert streamed(carrier, "chat", pieces, guarded(response=MASK)).body.startswith(b":\n\n")
+
+
 @pytest.mark.parametrize("size", [1, 7, 64, 100_000])
 def test_a_translated_stream_is_masked_however_it_is_split(size: int, carrier: Carrier) -> None:
     """A client of Messages, a provider of Completions."""

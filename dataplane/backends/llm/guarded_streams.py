@@ -1,8 +1,8 @@
 """A stream on its way through guards: texts of its events go on when they are judged.
 
-An event with text is written anew, since what was judged is what the client is to read; other events pass as they
-are. Of an event whose text waits the rest goes on, so tools begin when they began; what was held comes in an event
-of its own before the one that ends its text.
+Each event is written anew, since what was judged is what the client is to read: of a name that stands in it twice the
+one that was judged, of comments nothing, and no line that is of no field. Of an event whose text waits the rest goes
+on, so tools begin when they began; what was held comes in an event of its own before the one that ends its text.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from dataplane.guards.plan import Rejected
+from dataplane.http.sse import BOM
 from dataplane.llm import stream_texts, usage
 from dataplane.llm.routes import Format
 from dataplane.llm.streams import DATA, MAX_EVENT, last_end, split
@@ -43,6 +44,8 @@ class GuardedStream:
         self._reader = stream_texts.READERS[form]
         self._held = b""
         """The beginning of an event."""
+        self._is_first = True
+        """No byte but those of a byte order mark has come."""
         self._tracks: dict[Key, _Open] = {}
         self._repeated: dict[bytes, str] = {}
         """What texts that have ended say now, by a digest of what came."""
@@ -54,6 +57,9 @@ class GuardedStream:
 
     async def feed(self, data: bytes) -> bytes:
         whole = self._held + data if self._held else data
+        if self._is_first:
+            whole = whole.removeprefix(BOM)  # clients leave it out, and read what comes behind it
+            self._is_first = BOM.startswith(whole)
         end = last_end(whole)
         self._held = whole[end:]
         if len(self._held) > MAX_EVENT:
@@ -71,10 +77,11 @@ class GuardedStream:
     async def _event(self, raw: bytes) -> bytes:
         found = DATA.findall(raw)
         if not found:
-            return raw
+            beside = _lines(raw)
+            return beside and beside + b"\n"
         data = found[0] if len(found) == 1 else b"\n".join(found)
         if data == usage.DONE:
-            return await self.end() + raw
+            return await self.end() + _lines(raw) + b"data: %b\n\n" % data
         event = usage.parsed(data)
         if type(event) is not dict:
             raise self._unreadable("an event of the answer is not a JSON object")
@@ -94,11 +101,10 @@ class GuardedStream:
         await self._whole(slots)
         if pieces and stream_texts.is_empty(self._form, event):
             return before
-        is_counted = self._added and type(event.get(stream_texts.COUNTS)) is int
-        if is_counted:
+        if self._added and type(event.get(stream_texts.COUNTS)) is int:
             event[stream_texts.COUNTS] += self._added
         self.next_number = _number(event, self.next_number)
-        return before + (self.written(raw, event) if pieces or slots or is_counted else raw)
+        return before + self.written(raw, event)
 
     def _open(self, piece: Piece, event: Event) -> None:
         track = self._tracks.get(piece.key)
@@ -142,8 +148,7 @@ class GuardedStream:
 
     def written(self, raw: bytes, event: Event) -> bytes:
         """An event with other data; its name and id stay."""
-        lines = [line for line in raw.splitlines() if line and not line.startswith(b"data:")]
-        return b"".join(line + b"\n" for line in lines) + b"data: %b\n\n" % msgspec.json.encode(event)
+        return _lines(raw) + b"data: %b\n\n" % msgspec.json.encode(event)
 
     def forget(self) -> None:
         """Of what has ended nothing is repeated any more."""
@@ -192,6 +197,18 @@ class _Open:
             self.digest.update(text.encode())
             self.said.append(said)
         return said
+
+
+_FIELDS: Final = (b"event:", b"id:", b"retry:")
+
+
+def _lines(raw: bytes) -> bytes:
+    """The lines of an event beside its data. Of a comment, which keeps a connection, nothing but that it is one; a line
+    of no field may be text that was not judged."""
+    kept = [
+        line if line.startswith(_FIELDS) else b":" for line in raw.splitlines() if line.startswith((b":", *_FIELDS))
+    ]
+    return b"".join(line + b"\n" for line in kept)
 
 
 def _number(event: Event, known: int) -> int:
