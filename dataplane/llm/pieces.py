@@ -13,6 +13,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from dataplane.llm import deep_pieces
+
 PIECE: Final = 65_536
 """Bytes that are decoded at once: a millisecond or less."""
 ITEMS: Final = 256
@@ -22,8 +24,8 @@ NAMES: Final = 4_096
 LEVELS: Final = 16
 """Large values within large ones are cut so deep: each level is scanned anew."""
 SCANNED: Final = 4
-"""Large objects within large values are cut between names so deep; deeper ones of many names are one piece. Each level
-takes a tenth of a second for 2 MB."""
+"""Large objects within large values are cut between names so deep, each level in a scan that takes a tenth of a second
+for 2 MB. What is deeper and has many names is decoded in one scan for all levels (`deep_pieces`)."""
 
 Made = TypeVar("Made")
 Each = TypeVar("Each")
@@ -42,10 +44,12 @@ def decoded(data: bytes, levels: int = LEVELS) -> Steps[Any]:  # Any: JSON
     """The value. Raises what `msgspec.json.Decoder.decode` does."""
     if len(data) > PIECE and levels:
         first = data[:PIECE].lstrip()[:1]
+        many = first in (b"{", b"[") and data.count(b":") > NAMES
+        if many and levels <= LEVELS - SCANNED:
+            return (yield from deep_pieces.decoded(data))
         if first == b"[":
             return (yield from _items(_array.decode(data), levels - 1))
         if first == b"{":
-            many = levels > LEVELS - SCANNED and data.count(b":") > NAMES
             return (yield from (_many_fields if many else _fields)(data, levels - 1))
     return _anything.decode(data)
 

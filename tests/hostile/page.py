@@ -91,21 +91,22 @@ address and from 32; above 50 are those that are still too long:
 | JSON of 180,000 keys of an endpoint | 426, 140 | 29, 33 |
 
 Answers of LLM providers and of agents are read in the same share of a turn as requests; so are answers that response
-steps read, and bodies that come whole in one read. Large ones of LLM providers, and requests to them, are decoded piece
-by piece; what remains one piece is a scan of the whole body, the names of one object, and one evaluation of an
-expression. A list of tools is gone through four times, each time in one piece of up to 13 ms. What came while a piece
-of long work was done is answered before the next one. Log fields, conditions, requests of as much as may be, heads and
-trailers of endpoints and large events were measured beside other work; heads and trailers once, the others twice, and
-the worse figure is here. What is left of log fields over HTTP/2 are 22 ms of one line's expressions, and passes of the
-loop that handle what came for 32 clients meanwhile (heads, connections to endpoints, answers of theirs): nothing bounds
-how many answers of endpoints one pass takes. `perf` gives the kernel 13 % of the worker's time there, at most 10 ms or
-so at once. From 32 addresses two runs had 42 and 41, four beside `perf` 46 to 60. The rows of MCP and A2A were measured
-live by themselves: those that are not here had at most 46 ms (MCP session ids that are none 13 from one address, 14
-from 32, over HTTP/2 12 and 8), with two exceptions. MCP references of 2 MB had 64 once, beside a sampler of the
-worker's stack, and 42 else. MCP methods of 2 MB had 15 to 45 in eight runs, and 425 to 653 in two beside much other
-work: why is not known; in a later run with samples of the worker's stack the longest stretch was 171 ms in which the
-loop read sockets (system calls, which are not in the figures of the table above); since large reads wait they had 22 to
-44, twice from each of three kinds of addresses.
+steps read, and bodies that come whole in one read. Large ones of LLM providers, and requests to them, are decoded
+piece by piece; what remains one piece is a scan of the whole body and one evaluation of an expression; 170,000 names
+of one object are pieces of 9 ms at most, however deep it is in others. A list of tools is gone through four times,
+each time in one piece of up to 13 ms. What came while a piece of long work was done is answered before the next one.
+Log fields, conditions, requests of as much as may be, heads and trailers of endpoints and large events were measured
+beside other work; heads and trailers once, the others twice, and the worse figure is here. What is left of log fields
+over HTTP/2 are 22 ms of one line's expressions, and passes of the loop that handle what came for 32 clients meanwhile
+(heads, connections to endpoints, answers of theirs): nothing bounds how many answers of endpoints one pass takes.
+`perf` gives the kernel 13 % of the worker's time there, at most 10 ms or so at once. From 32 addresses two runs had 42
+and 41, four beside `perf` 46 to 60. The rows of MCP and A2A were measured live by themselves: those that are not here
+had at most 46 ms (MCP session ids that are none 13 from one address, 14 from 32, over HTTP/2 12 and 8), with two
+exceptions. MCP references of 2 MB had 64 once, beside a sampler of the worker's stack, and 42 else. MCP methods of 2
+MB had 15 to 45 in eight runs, and 425 to 653 in two beside much other work: why is not known; in a later run with
+samples of the worker's stack the longest stretch was 171 ms in which the loop read sockets (system calls, which are
+not in the figures of the table above); since large reads wait they had 22 to 44, twice from each of three kinds of
+addresses.
 
 The whole table, 271 rows from one address, from 32 and from an IPv6 /59, was printed in one run, the first two thirds
 of it beside little else, before the last mends: 261 rows had at most 50 ms, 218 of them at most 35. The ten others,

@@ -299,7 +299,7 @@ FOLDERS: Final[dict[str, Row]] = {
     "dataplane/http/h2": Row(18, "one codec: a file for each part of a connection"),
     "dataplane/link": Row(23, "what agent and workers have in common: a file for each message or table"),
     "dataplane/llm": Row(
-        35, "pure parts: a file for each thing that APIs of models have in common; formats have folders"
+        39, "pure parts: a file for each thing that APIs of models have in common; formats have folders"
     ),
     "dataplane/mcp": Row(30, "pure parts: a file for each thing of the specification"),
     "dataplane/table": Row(32, "pure parts between a state and what a request meets, a file for each kind of resource"),
