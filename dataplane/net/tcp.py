@@ -92,7 +92,7 @@ def reset(transport: Any) -> None:
     itself sends the same for both. Of what is no TCP the connection is aborted."""
     sock = transport.get_extra_info("socket")
     if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
-        with contextlib.suppress(OSError):  # it is closed already
+        with contextlib.suppress(OSError, ValueError):  # it is closed already; uvloop says so by ValueError
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
     transport.abort()
 

@@ -88,3 +88,27 @@ def test_where_ports_can_be_shared(
         monkeypatch.setattr(socket, "SO_REUSEPORT", 15, raising=False)
     tcp.__spec__.loader.exec_module(module)
     assert module.CAN_SHARE_PORT is can_share
+
+
+class Closed:
+    """A transport of uvloop that is closed: its socket has no descriptor."""
+
+    family = socket.AF_INET
+    aborted = False
+
+    def get_extra_info(self, name: str) -> Closed:
+        assert name == "socket"
+        return self
+
+    def setsockopt(self, *_: object) -> None:
+        socket.socket(fileno=-1)  # what uvloop does for each call
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def test_what_is_closed_already_is_reset_without_an_error() -> None:
+    """Else the timers that were due at the same moment were lost."""
+    transport = Closed()
+    tcp.reset(transport)
+    assert transport.aborted
