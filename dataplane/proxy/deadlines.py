@@ -8,9 +8,12 @@ A deadline keeps no object alive: of a connection that is closed, minutes before
 from __future__ import annotations
 
 import heapq
+import logging
 from collections.abc import Callable
 from typing import Any, Protocol
 from weakref import ref
+
+log = logging.getLogger("dataplane.proxy")
 
 STEP = 0.02
 """Seconds: how late a deadline may be noticed."""
@@ -69,8 +72,14 @@ class Deadlines:
             for known in self._buckets.pop(number):
                 sleeper = known()
                 if sleeper is not None:
-                    sleeper.wake(woken)
+                    self._wake(sleeper, woken)
         self._arm()
+
+    def _wake(self, sleeper: Sleeper, woken: float) -> None:
+        try:
+            sleeper.wake(woken)
+        except Exception:  # a bug in Gatewright must not keep the deadlines of others
+            log.exception("a deadline of %s failed", type(sleeper).__name__)
 
     def close(self) -> None:
         if self._timer is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from weakref import ref
 
+import pytest
+
 from dataplane.proxy.deadlines import STEP, Deadlines
 
 
@@ -96,3 +98,29 @@ def test_a_moment_that_has_passed_comes_with_the_next_step() -> None:
     deadlines.wake_at(loop.now - 50, sleeper)
     loop.advance(2 * STEP)
     assert len(sleeper.woken) == 2
+
+
+class Failing:
+    def wake(self, now: float) -> None:
+        raise ValueError(f"at {now}")
+
+
+class Woken:
+    def __init__(self) -> None:
+        self.at: list[float] = []
+
+    def wake(self, now: float) -> None:
+        self.at.append(now)
+
+
+def test_a_sleeper_that_fails_keeps_no_other_from_its_deadline(caplog: pytest.LogCaptureFixture) -> None:
+    timers = [0.0]
+    deadlines = Deadlines(lambda: 10.0, lambda at, _: timers.append(at))
+    failing, others = Failing(), [Woken(), Woken()]
+    for sleeper in (others[0], failing, others[1]):
+        deadlines.wake_at(9.0, sleeper)
+    deadlines.wake_at(30.0, others[0])
+    deadlines.sweep()
+    assert [len(each.at) for each in others] == [1, 1]
+    assert timers[-1] == pytest.approx(30.0, abs=1.0)
+    assert "a deadline of Failing failed" in caplog.text
