@@ -73,7 +73,7 @@ address and from 32; above 50 are those that are still too long:
 | resets of an HTTP/2 endpoint | 10, 56 | 22, 25 |
 | LLM requests of 55,000 messages | 127, 2067 | 19, 34 |
 | streams of LLM requests of 55,000 messages | 194, 3149 | 10, 20 |
-| 32 fields of the log that walk over targets, HTTP/2 | 62, 145 | 24, 41 to 60 |
+| 32 fields of the log that walk over targets, HTTP/2 | 62, 145 | 21 to 32, 26 to 62, from an IPv6 /59 41 to 74 |
 | the same, HTTP/1.1 | 47, 43 | 23, 27 |
 | 32 conditions over bodies of 2 MB, HTTP/1.1 | 621, 1316 | 27, 37 |
 | DATA of one byte in 255 of padding, HTTP/2 | 75, 78 | 22, 17 |
