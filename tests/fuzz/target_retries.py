@@ -47,7 +47,7 @@ class Policy:
     """Seconds of all tries together, and of one."""
     backend: float | None = None
     room: int = 1024 * 1024
-    """Bytes of bodies that may be kept."""
+    """Bytes of bodies that may be kept: three quarters of them for one client."""
     addresses: int = 1
     mirror: bool = False
 
@@ -179,7 +179,7 @@ class Run:
         """What is sent while a try is under way is sent on, and kept within the limit."""
         if self.state == TRYING:
             self.flowed = max(self.flowed, self.at)
-            self.kept = self.kept and self.flowed <= self.policy.room
+            self.kept = self.kept and 4 * self.flowed <= 3 * self.policy.room
 
     def answer(self) -> None:
         status, data = self.dice.one_of(ANSWERS)
