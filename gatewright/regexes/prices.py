@@ -25,12 +25,15 @@ STATES: Final = 200
 EACH: Final = 2
 """Of a pattern with many states RE2 builds them anew again and again, and then gives them up: `EACH` nanoseconds for
 some `STATES`, and for each instruction."""
+OF_NESTED: Final = 2
+"""So many times as much, of more than `STATES` instructions, where what is counted stands in a group that repeats."""
 OF_LETTER: Final = 3
 OF_OPEN: Final = 12
 """Instructions of a letter of either case, and of `.` and other places that are open."""
 OF_CLASS: Final = 5
 """Where a pattern has one way to read a text, a byte takes a nanosecond for so many instructions of a place."""
 _counted: Final = re.compile(r"\{[0-9]").search
+_nested: Final = re.compile(r"\{[0-9][^}]*\}[^()]*\)[*+{]").search
 _class: Final = re.compile(r"\\[pP]|\[\^|[^\x00-\x7f]").search
 _open: Final = re.compile(r"\\[dDsSwWpPC]|[?*+.\[(]").findall
 """What opens a place: a class, any character, a repetition, a group, which may be a choice."""
@@ -64,7 +67,10 @@ def size_of(pattern: str) -> int | None:
 def of_search(pattern: str, size: int) -> int:
     """Nanoseconds for each byte of a text that the pattern is looked for in. `size`: its instructions
     (`ProgramSize`)."""
-    return LEAST if size <= SMALL or has_few_states(pattern) else of_instructions(size)
+    if size <= SMALL or has_few_states(pattern):
+        return LEAST
+    is_nested = size > STATES and _nested(pattern) is not None
+    return of_instructions(size) * OF_NESTED if is_nested else of_instructions(size)
 
 
 @lru_cache(maxsize=4096)

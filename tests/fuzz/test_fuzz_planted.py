@@ -81,7 +81,7 @@ def trusting_endpoint(patch: pytest.MonkeyPatch) -> None:
 
 
 def decoded_slash(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(uri, "_UNRESERVED", uri._UNRESERVED | {ord("/")})
+    patch.setattr(uri, "_CHANGED", {**uri._CHANGED, b"%2F": b"/"})
 
 
 def bad_resource_is_dropped(patch: pytest.MonkeyPatch) -> None:

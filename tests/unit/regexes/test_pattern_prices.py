@@ -30,6 +30,7 @@ WORST: Final = (
     ".*(a.{5}|b.{7}|c.{9}|d.{11}).*z",
     r".*\pL{2,30}.*x",
     r"(\p{L}{1,60} )*x",
+    r"[^a](?:[a-z]?(?i:k){0,3}\w{0,30}){5,}\d",
 )
 DRAWN: Final = 12
 LOADED: Final = 4
