@@ -32,7 +32,7 @@ class Turns(Protocol):
     def add(self, waiting: Any, source: str = "", /) -> None: ...  # Any: what has `next_turn`
 
 
-async def in_turns(work: Generator[None, None, T]) -> T:
+async def with_pauses(work: Generator[None, None, T]) -> T:
     """Do it, and let others go on where it has taken `AT_A_TIME`. Answers and raises what it does."""
     began = time.thread_time()
     while True:

@@ -85,7 +85,7 @@ address and from 32; above 50 are those that are still too long:
 | a large event of a model before tokens without end | 44, 49 | 34, 21, in one of two runs 54 |
 | answers of an LLM provider of 60,000 choices, held back | 3152, 2973 | 6, 9 |
 | usage of 170,000 fields of an LLM provider, held back | 1378, 1383 | 7, 21 |
-| LLM requests of 9,000 messages for guards | 234, 228 | 20, 24 |
+| LLM requests of 9,000 messages for guards (from 32 addresses: 16 at once) | 234, 228 | 20, 24 |
 | LLM requests with 2 MB of white space | 610, 2629 | 39, 29 |
 | states of an A2A agent without end | 342, 836 | 13, 13 |
 | cards of an A2A agent of 200 KB | 592, 625 | 42, 38 |

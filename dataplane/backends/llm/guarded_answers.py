@@ -14,7 +14,7 @@ import msgspec
 from dataplane.backends.llm import facts, rejections
 from dataplane.backends.llm.guarded_streams import GuardedStream
 from dataplane.backends.terminating.contract import MOST_AHEAD
-from dataplane.chain.turns import in_turns
+from dataplane.chain.turns import with_pauses
 from dataplane.guards.plan import Rejected
 from dataplane.guards.values import Phase
 from dataplane.http.heads import Head
@@ -204,12 +204,12 @@ class GuardedTaker:
 
     async def _judged(self, data: bytes) -> bytes:
         try:
-            answer = await in_turns(pieces.decoded(data))
+            answer = await with_pauses(pieces.decoded(data))
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             answer = None
         if type(answer) is not dict:
             raise self._unreadable("the answer is not a JSON object")
-        found = await in_turns(texts.in_answer(answer))
+        found = await with_pauses(texts.in_answer(answer))
         found.put(await self._judge.texts(found.texts))
         facts.add_answer(self._facts, self._form, answer)
         return msgspec.json.encode(answer)

@@ -11,7 +11,7 @@ import msgspec
 
 from dataplane.backends.llm import facts, rejections, stages
 from dataplane.backends.llm.guarded_answers import GuardedTaker
-from dataplane.chain.turns import in_turns
+from dataplane.chain.turns import with_pauses
 from dataplane.guards.judging import Judge
 from dataplane.guards.plan import Guard, Guards, Rejected
 from dataplane.guards.values import Action, Phase
@@ -78,7 +78,7 @@ async def judged(
     """Judge the texts of the body, then go on with `sending`. Answers what the client gets where it is rejected."""
     try:
         asked = Asked(form, body)
-        await in_turns(asked.read())
+        await with_pauses(asked.read())
         said = await judge(visit.x, guards, Phase.REQUEST, out.block).texts(asked.found.texts)
     except Malformed as error:
         return visit.refused("LlmBadRequest", str(error), error.field)
